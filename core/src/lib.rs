@@ -1,0 +1,19 @@
+//! A delayed-job queue as pure state machines.
+#![no_std]
+#![forbid(unsafe_code)]
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod identity;
+mod job_id;
+mod name;
+mod text;
+mod time;
+
+pub use identity::Identity;
+pub use job_id::{JobId, JobIds};
+pub use name::{NameError, Prefix, QueueName};
+pub use time::{Millis, UnixMicros, UnixMs};

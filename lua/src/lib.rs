@@ -1,0 +1,2 @@
+//! Scripts.
+#![no_std]

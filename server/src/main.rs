@@ -1,0 +1,2 @@
+//! Service.
+fn main() {}
