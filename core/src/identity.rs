@@ -1,6 +1,7 @@
 use core::fmt;
+use core::str::FromStr;
 
-use crate::text::ordered;
+use crate::text::{ordered, unordered};
 
 /// Who an engine is to Redis: 64 random bits from the driver, drawn anew for every engine ever made.
 ///
@@ -24,8 +25,37 @@ impl fmt::Display for Identity {
     }
 }
 
+impl FromStr for Identity {
+    type Err = NotAnIdentity;
+
+    fn from_str(text: &str) -> Result<Identity, NotAnIdentity> {
+        let bits = (text.len() == Identity::TEXT_LEN).then(|| unordered(text.as_bytes())).flatten();
+        bits.and_then(|bits| u64::try_from(bits).ok()).map(Identity).ok_or(NotAnIdentity)
+    }
+}
+
+/// A text that is no [`Identity`]'s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this is no engine's identity: it has 11 characters of - 0-9 A-Z _ a-z")]
+pub struct NotAnIdentity;
+
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Identity({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn the_text_is_read_as_it_was_written() {
+        for bits in [0, 1, u64::MAX, 0x0123_4567_89ab_cdef] {
+            assert_eq!(Identity(bits).to_string().parse(), Ok(Identity(bits)));
+        }
+        assert_eq!("zzzzzzzzzzz".parse::<Identity>(), Err(NotAnIdentity));
+        assert_eq!("short".parse::<Identity>(), Err(NotAnIdentity));
     }
 }

@@ -7,13 +7,38 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod backoff;
+mod command;
+mod fence;
 mod identity;
 mod job_id;
+mod keyspace;
 mod name;
+mod queue_config;
+mod reason;
+mod reply;
+mod shard;
+mod state;
 mod text;
 mod time;
+pub mod wire;
 
-pub use identity::Identity;
+pub use backoff::Backoff;
+pub use command::{
+    Ceiling, Command, DeadLetters, Due, Entry, Forward, ForwardError, Kind, Place, Session, Settlement,
+};
+pub use fence::Fence;
+pub use identity::{Identity, NotAnIdentity};
 pub use job_id::{JobId, JobIds};
+pub use keyspace::Keyspace;
 pub use name::{NameError, Prefix, QueueName};
+pub use queue_config::QueueConfig;
+pub use reason::Reason;
+pub use reply::{
+    CancelOutcome, Counters, ExtendOutcome, Full, Grant, PublishOutcome, Reply, RescheduleOutcome, SettleOutcome, Stats,
+    Stored,
+};
+pub use shard::{Shard, Shards};
+pub use state::{Phase, State};
 pub use time::{Millis, UnixMicros, UnixMs};
+pub use wire::Refusal;

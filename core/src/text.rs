@@ -12,3 +12,11 @@ pub(crate) fn ordered<const N: usize>(bits: u128) -> [u8; N] {
     }
     text
 }
+
+/// The bits that [`ordered`] wrote; `None` if a character is not of the alphabet.
+pub(crate) fn unordered(text: &[u8]) -> Option<u128> {
+    text.iter().try_fold(0, |bits, byte| {
+        let digit = ORDERED.iter().position(|have| have == byte)?;
+        Some(bits << 6 | u128::try_from(digit).ok()?)
+    })
+}

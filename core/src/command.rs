@@ -1,0 +1,424 @@
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use core::str::FromStr;
+
+use bytes::Bytes;
+
+use crate::{Fence, Identity, JobId, Millis, QueueConfig, QueueName, Reason, Shard, Shards, UnixMicros, UnixMs};
+
+/// One request to the store: a script, or a plain Redis command that the engine needs beside them.
+///
+/// [`wire`](crate::wire) writes it for Redis; the embedded store carries it out in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Fixes, or reads, the deployment's layout and number of shards.
+    Open {
+        /// How many shards there are to be.
+        shards: Shards,
+    },
+    /// Reads the server's version and eviction policy.
+    Server,
+    /// Accepts jobs. At most [`Command::JOBS_MAX`].
+    Publish {
+        /// Where to.
+        queue: QueueName,
+        /// Which batch of which lane this is.
+        session: Session,
+        /// What the queue may hold, unless its config says otherwise.
+        ceiling: Ceiling,
+        /// The jobs.
+        jobs: Vec<Entry>,
+    },
+    /// Asks for leases.
+    Reserve {
+        /// Where from.
+        queue: QueueName,
+        /// Which batch of which lane this is.
+        session: Session,
+        /// At most [`Command::GRANTS_MAX`]; zero takes the engine off the waiting list.
+        count: u16,
+        /// How long the leases last.
+        lease_ms: u64,
+        /// How many bytes of records to answer; one job is granted whatever its size.
+        max_bytes: u64,
+        /// Whether the engine hears wake-ups, and so may be put on the waiting list.
+        wakeable: bool,
+    },
+    /// Ends leases. At most [`Command::JOBS_MAX`].
+    Settle {
+        /// The queue of all of them.
+        queue: QueueName,
+        /// Recompute the agenda: the engine's last lease of the queue ends here.
+        tidy: bool,
+        /// Which leases, and how.
+        leases: Vec<(JobId, Fence, Settlement)>,
+    },
+    /// Renews leases. At most [`Command::JOBS_MAX`].
+    Extend {
+        /// The queue of all of them.
+        queue: QueueName,
+        /// How long from now.
+        lease_ms: u64,
+        /// Which.
+        leases: Vec<(JobId, Fence)>,
+    },
+    /// Takes waiting jobs away. At most [`Command::JOBS_MAX`].
+    Cancel {
+        /// Their queue.
+        queue: QueueName,
+        /// Which.
+        ids: Vec<JobId>,
+    },
+    /// Gives waiting jobs another due time. At most [`Command::JOBS_MAX`].
+    Reschedule {
+        /// Their queue.
+        queue: QueueName,
+        /// Which, and when.
+        jobs: Vec<(JobId, Due)>,
+    },
+    /// Reads a shard's agenda, and takes or keeps its pump lease.
+    Peek {
+        /// Which shard.
+        shard: Shard,
+        /// Who asks.
+        engine: Identity,
+        /// How many entries.
+        entries: u16,
+        /// How long the pump lease lasts; zero gives it up.
+        lease_ms: u64,
+        /// Take the lease even if nothing is due.
+        stay: bool,
+    },
+    /// Does what must happen in a queue though nobody asks.
+    Tend {
+        /// Which queue.
+        queue: QueueName,
+        /// At most this many of each kind; up to [`Command::GRANTS_MAX`].
+        limit: u16,
+        /// Where the queue forwards to, if that is known.
+        forward: Option<Forward>,
+    },
+    /// Makes dead letters due.
+    Requeue {
+        /// Their queue.
+        queue: QueueName,
+        /// Which.
+        dead: DeadLetters,
+    },
+    /// Removes dead letters.
+    Purge {
+        /// Their queue.
+        queue: QueueName,
+        /// Which.
+        dead: DeadLetters,
+    },
+    /// Replaces a queue's config.
+    Configure {
+        /// Which queue.
+        queue: QueueName,
+        /// The version it replaces: 0 if there was none, `None` for any.
+        cfgver: Option<u64>,
+        /// The whole new config.
+        config: QueueConfig,
+    },
+    /// Pauses or resumes a queue.
+    Pause {
+        /// Which queue.
+        queue: QueueName,
+        /// The version it changes: 0 if there was none, `None` for any.
+        cfgver: Option<u64>,
+        /// Pause, or resume.
+        paused: bool,
+    },
+    /// Removes a queue and all it holds.
+    Destroy {
+        /// Which queue.
+        queue: QueueName,
+        /// The birth of the one that is meant, from its [`Stats`](crate::Stats).
+        born: UnixMicros,
+    },
+    /// Reads one job.
+    Inspect {
+        /// Its queue.
+        queue: QueueName,
+        /// Which.
+        id: JobId,
+    },
+    /// Reads jobs page by page.
+    List {
+        /// Their queue.
+        queue: QueueName,
+        /// In which state.
+        place: Place,
+        /// At most so many; up to [`Command::GRANTS_MAX`].
+        limit: u16,
+        /// How many bytes of records to answer; one job is listed whatever its size.
+        max_bytes: u64,
+        /// The time and id of the last one seen.
+        after: Option<(UnixMs, JobId)>,
+    },
+    /// Reads a queue's config, counters and sizes.
+    Stats {
+        /// Which queue.
+        queue: QueueName,
+        /// How many hours of delayed jobs to count, at most 48.
+        hours: u8,
+    },
+    /// Reads the names of a shard's queues page by page.
+    Queues {
+        /// Which shard.
+        shard: Shard,
+        /// 0 at first, then what the last page answered.
+        cursor: u64,
+        /// About so many.
+        count: u16,
+    },
+}
+
+/// Which batch of which lane a command is: the script answers a repeat as it answered the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// Whose lane.
+    pub engine: Identity,
+    /// Its index among the lanes of its queue and verb.
+    pub lane: u8,
+    /// Grows by one with each batch; a resend carries the same.
+    pub sequence: u64,
+}
+
+/// A job as `publish` carries it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name.
+    pub id: JobId,
+    /// When it is due.
+    pub due: Due,
+    /// When it expires, counted from the call; zero for never.
+    pub ttl_ms: u64,
+    /// The record in its plain form.
+    pub record: Bytes,
+}
+
+/// When something is to happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// So long after the call; at a resend, after what is left of it.
+    After {
+        /// How long.
+        ms: u64,
+    },
+    /// At this time by Redis's clock.
+    At(UnixMs),
+}
+
+/// What a queue may hold before publishing answers that it is full; zero means no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ceiling {
+    /// Jobs, dead letters included.
+    pub jobs: u64,
+    /// Bytes of records, estimated from their running mean.
+    pub bytes: u64,
+}
+
+/// How a lease ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    /// The job is done.
+    Ack,
+    /// The attempt failed: due again after `after_ms`, or dead if it was the last.
+    Nack {
+        /// How long.
+        after_ms: u64,
+        /// Why.
+        reason: Reason,
+    },
+    /// Later, and the attempt does not count.
+    Snooze {
+        /// How long.
+        after_ms: u64,
+    },
+    /// As if never granted: the old due time, unless a delay is given, and the attempt does not count.
+    Release {
+        /// How long; zero restores the old due time.
+        after_ms: u64,
+    },
+    /// Dead at once.
+    Bury {
+        /// Why.
+        reason: Reason,
+    },
+}
+
+/// Where a queue forwards its due jobs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Forward {
+    /// The bodies are pushed to the tail of a Redis list.
+    List(String),
+    /// The jobs are added to a Redis stream.
+    Stream(String),
+}
+
+/// Which dead letters are meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetters {
+    /// These, or all if `None`. At most [`Command::JOBS_MAX`].
+    pub ids: Option<Vec<JobId>>,
+    /// Only what was dead at this time, so that a repeat means the same letters; `None` for now.
+    pub until: Option<UnixMs>,
+    /// At most so many; up to [`Command::JOBS_MAX`].
+    pub limit: u16,
+}
+
+/// The states of jobs that can be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Due, and not held.
+    Ready,
+    /// Due later.
+    Delayed,
+    /// Held by a consumer; listed by the end of the lease.
+    Leased,
+    /// Dead letters; listed by the time of death.
+    Dead,
+}
+
+/// What decoding a command's reply needs to know of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Kind {
+    Open,
+    Server,
+    Publish,
+    Reserve,
+    Settle,
+    Extend,
+    Cancel,
+    Reschedule,
+    Peek,
+    Tend,
+    Requeue,
+    Purge,
+    Configure,
+    Pause,
+    Destroy,
+    Inspect,
+    List(Place),
+    Stats,
+    Queues,
+}
+
+impl Command {
+    /// The most jobs of a command other than reserve, tend and list.
+    pub const JOBS_MAX: usize = 500;
+    /// The most jobs of a reserve, a tend or a list.
+    pub const GRANTS_MAX: u16 = 256;
+
+    /// What it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Command::Open { .. } => Kind::Open,
+            Command::Server => Kind::Server,
+            Command::Publish { .. } => Kind::Publish,
+            Command::Reserve { .. } => Kind::Reserve,
+            Command::Settle { .. } => Kind::Settle,
+            Command::Extend { .. } => Kind::Extend,
+            Command::Cancel { .. } => Kind::Cancel,
+            Command::Reschedule { .. } => Kind::Reschedule,
+            Command::Peek { .. } => Kind::Peek,
+            Command::Tend { .. } => Kind::Tend,
+            Command::Requeue { .. } => Kind::Requeue,
+            Command::Purge { .. } => Kind::Purge,
+            Command::Configure { .. } => Kind::Configure,
+            Command::Pause { .. } => Kind::Pause,
+            Command::Destroy { .. } => Kind::Destroy,
+            Command::Inspect { .. } => Kind::Inspect,
+            Command::List { place, .. } => Kind::List(*place),
+            Command::Stats { .. } => Kind::Stats,
+            Command::Queues { .. } => Kind::Queues,
+        }
+    }
+
+    /// The queue it is about, if it is about one.
+    pub fn queue(&self) -> Option<&QueueName> {
+        match self {
+            Command::Open { .. } | Command::Server | Command::Peek { .. } | Command::Queues { .. } => None,
+            Command::Publish { queue, .. }
+            | Command::Reserve { queue, .. }
+            | Command::Settle { queue, .. }
+            | Command::Extend { queue, .. }
+            | Command::Cancel { queue, .. }
+            | Command::Reschedule { queue, .. }
+            | Command::Tend { queue, .. }
+            | Command::Requeue { queue, .. }
+            | Command::Purge { queue, .. }
+            | Command::Configure { queue, .. }
+            | Command::Pause { queue, .. }
+            | Command::Destroy { queue, .. }
+            | Command::Inspect { queue, .. }
+            | Command::List { queue, .. }
+            | Command::Stats { queue, .. } => Some(queue),
+        }
+    }
+
+    /// The shard it goes to, if the deployment has `shards`.
+    pub fn shard(&self, shards: Shards) -> Shard {
+        match self {
+            Command::Peek { shard, .. } | Command::Queues { shard, .. } => *shard,
+            _ => self.queue().map_or(Shard(0), |queue| shards.of(queue)),
+        }
+    }
+
+    /// About how many bytes it carries beside its names.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Command::Publish { jobs, .. } => jobs.iter().map(|job| job.record.len()).sum(),
+            _ => 0,
+        }
+    }
+}
+
+impl Due {
+    /// The due time if the store received the command at `now`: delays round up, no delay is now.
+    pub fn counted_from(self, now: UnixMicros) -> UnixMs {
+        match self {
+            Due::After { ms: 0 } => now.floor_ms(),
+            Due::After { ms } => now.ceil_ms() + ms,
+            Due::At(at) => at,
+        }
+    }
+
+    /// What is left of it `since` its verb was called.
+    pub fn elapsed(self, since: Millis, now: Millis) -> Due {
+        match self {
+            Due::After { ms } => Due::After { ms: ms.saturating_sub(now.since(since)) },
+            Due::At(at) => Due::At(at),
+        }
+    }
+}
+
+impl fmt::Display for Forward {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Forward::List(key) => write!(f, "list:{key}"),
+            Forward::Stream(key) => write!(f, "stream:{key}"),
+        }
+    }
+}
+
+impl FromStr for Forward {
+    type Err = ForwardError;
+
+    fn from_str(text: &str) -> Result<Forward, ForwardError> {
+        match text.split_once(':') {
+            Some(("list", key)) if !key.is_empty() => Ok(Forward::List(key.to_string())),
+            Some(("stream", key)) if !key.is_empty() => Ok(Forward::Stream(key.to_string())),
+            _ => Err(ForwardError(text.to_string())),
+        }
+    }
+}
+
+/// A destination that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no destination: write list:KEY or stream:KEY")]
+pub struct ForwardError(String);

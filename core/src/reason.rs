@@ -1,0 +1,44 @@
+use alloc::string::{String, ToString};
+use core::fmt;
+
+/// Why an attempt failed: at most 1 KiB of text, cut between characters.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Reason(String);
+
+impl Reason {
+    /// The longest reason, in bytes.
+    pub const MAX: usize = 1024;
+
+    /// The reason, cut to [`Reason::MAX`].
+    pub fn new(text: &str) -> Reason {
+        Reason(text[..text.floor_char_boundary(Reason::MAX)].to_string())
+    }
+
+    /// The reason as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_reason_is_cut_between_characters() {
+        let reason = Reason::new(&"€".repeat(500));
+        assert_eq!(reason.as_str().len(), 1023);
+    }
+}

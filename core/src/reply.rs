@@ -1,0 +1,256 @@
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+
+use crate::{
+    Backoff, Ceiling, Fence, Forward, Identity, JobId, Place, QueueConfig, QueueName, Refusal, Shards, State, UnixMicros,
+    UnixMs,
+};
+
+/// What the store answered to one [`Command`](crate::Command).
+///
+/// `time` is Redis's clock when the script ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Reply {
+    /// To open: what is fixed, whoever fixed it.
+    Opened { time: UnixMicros, layout: u32, shards: Shards },
+    /// To server.
+    Server { version: (u16, u16, u16), policy: Option<String> },
+    /// To publish: delays were counted from `since`, which a repeat answers from the first time.
+    Published { time: UnixMicros, since: UnixMicros, outcomes: Vec<PublishOutcome>, full: Option<Full> },
+    /// To publish: the queue has moved on to another epoch; nothing was accepted.
+    Moved { time: UnixMicros, epoch: u64 },
+    /// To publish and reserve: a later batch of the lane has run; this one did nothing.
+    Superseded { time: UnixMicros },
+    /// To reserve.
+    Granted {
+        time: UnixMicros,
+        fence: Fence,
+        lease_end: UnixMs,
+        backoff: Option<Backoff>,
+        jobs: Vec<Grant>,
+        next_due: Option<UnixMs>,
+        more: bool,
+    },
+    /// To settle; the time is missing if all were acks.
+    Settled { time: Option<UnixMicros>, outcomes: Vec<SettleOutcome> },
+    /// To extend.
+    Extended { time: UnixMicros, outcomes: Vec<ExtendOutcome>, lease_end: UnixMs },
+    /// To cancel.
+    Cancelled { outcomes: Vec<CancelOutcome> },
+    /// To reschedule.
+    Rescheduled { time: UnixMicros, outcomes: Vec<RescheduleOutcome>, dues: Vec<UnixMs> },
+    /// To peek: who holds the pump lease until when, and the first entries of the agenda.
+    Peeked { time: UnixMicros, holder: Option<(Identity, UnixMs)>, agenda: Vec<(QueueName, UnixMs)> },
+    /// To tend.
+    Tended {
+        time: UnixMicros,
+        ended: u64,
+        expired: u64,
+        purged: u64,
+        forwarded: u64,
+        next: Option<UnixMs>,
+        more: bool,
+        forward: Option<Forward>,
+    },
+    /// To requeue and purge: an outcome for each id asked for, none if all were meant.
+    DeadMoved { time: UnixMicros, until: UnixMs, moved: u64, left: u64, outcomes: Vec<bool> },
+    /// To configure and pause.
+    Configured { time: UnixMicros, cfgver: u64 },
+    /// To configure: another config was found; nothing changed.
+    ConfigConflict { time: UnixMicros, cfgver: u64, found: QueueConfig },
+    /// To pause: another version was found; nothing changed.
+    PauseConflict { time: UnixMicros, cfgver: u64, paused: bool },
+    /// To destroy.
+    Destroyed { time: UnixMicros, waiting: u64, leased: u64, dead: u64 },
+    /// To destroy and inspect: there is no such thing.
+    Gone { time: UnixMicros },
+    /// To inspect.
+    Found { time: UnixMicros, job: Stored },
+    /// To list.
+    Listed { time: UnixMicros, jobs: Vec<Stored>, more: bool },
+    /// To stats.
+    Counted { time: UnixMicros, stats: Stats },
+    /// To queues: the cursor of the next page, 0 at the end.
+    Named { cursor: u64, queues: Vec<QueueName> },
+    /// To any: certainly not executed.
+    Refused(Refusal),
+    /// To any: it cannot be understood, or the script failed. It may have run.
+    Broken(String),
+}
+
+/// What became of one job of a publish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PublishOutcome {
+    /// Accepted.
+    New,
+    /// The id is in use; the existing job is untouched.
+    Duplicate,
+    /// The queue is full.
+    Full,
+}
+
+/// How full a full queue is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full {
+    /// Jobs it holds, dead letters included.
+    pub jobs: u64,
+    /// Dead letters.
+    pub dead: u64,
+    /// Bytes of records, estimated.
+    pub bytes: u64,
+    /// What it may hold.
+    pub ceiling: Ceiling,
+}
+
+/// What became of one lease of a settle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettleOutcome {
+    /// As asked.
+    Done,
+    /// As asked, and the job is now a dead letter.
+    Died,
+    /// The job had expired while it was held: its end is the expiry.
+    Expired,
+    /// There is no such job.
+    Gone,
+    /// The lease is another's, or has ended.
+    Stale,
+    /// A verdict under this lease was carried out before.
+    Repeat,
+}
+
+/// What became of one lease of an extend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExtendOutcome {
+    /// Renewed.
+    Extended,
+    /// There is no such job.
+    Gone,
+    /// The lease is another's, or has ended.
+    Stale,
+}
+
+/// What became of one job of a cancel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CancelOutcome {
+    /// Taken away.
+    Cancelled,
+    /// A consumer holds it.
+    Leased,
+    /// It is a dead letter.
+    Dead,
+    /// There is no such job.
+    Gone,
+}
+
+/// What became of one job of a reschedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RescheduleOutcome {
+    /// It has the new due time.
+    Moved,
+    /// A consumer holds it.
+    Leased,
+    /// It is a dead letter.
+    Dead,
+    /// There is no such job.
+    Gone,
+    /// It would expire before the new due time.
+    Expires,
+}
+
+/// A job as reserve grants it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// Its name.
+    pub id: JobId,
+    /// When it was due.
+    pub due: UnixMs,
+    /// The record in whichever form it is stored.
+    pub record: Bytes,
+    /// Its state after the grant.
+    pub state: State,
+}
+
+/// A job as inspect and list answer it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Its name.
+    pub id: JobId,
+    /// Where it is.
+    pub place: Place,
+    /// Its due time, the end of its lease, or the time of its death, by place.
+    pub at: UnixMs,
+    /// If it was delivered at least once, or died.
+    pub state: Option<State>,
+    /// When it expires; inspect only.
+    pub expires: Option<UnixMs>,
+    /// The record in whichever form it is stored.
+    pub record: Bytes,
+}
+
+/// A queue's config, counters and sizes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// When the queue came to be, or `None` if there is no such queue.
+    pub born: Option<UnixMicros>,
+    /// Reserved for partitions; 0.
+    pub epoch: u64,
+    /// The version of its config; 0 if it was never configured.
+    pub cfgver: u64,
+    /// Whether it is paused.
+    pub paused: bool,
+    /// Its config.
+    pub config: QueueConfig,
+    /// Why the last forward failed.
+    pub forward_error: Option<String>,
+    /// The running mean of its records' lengths, in bytes.
+    pub mean_bytes: u64,
+    /// What happened so far.
+    pub counters: Counters,
+    /// Jobs that are due and not held.
+    pub ready: u64,
+    /// Jobs that are due later.
+    pub delayed: u64,
+    /// Jobs held by consumers.
+    pub leased: u64,
+    /// Dead letters.
+    pub dead: u64,
+    /// The earliest due time of a waiting job.
+    pub oldest_due: Option<UnixMs>,
+    /// The delayed jobs of each hour from now, as many hours as were asked for.
+    pub hours: Vec<u64>,
+}
+
+/// What happened in a queue since it came to be.
+///
+/// The jobs it holds are `published − acked − cancelled − expired − purged − forwarded − lost`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Counters {
+    pub published: u64,
+    pub granted: u64,
+    pub acked: u64,
+    pub nacked: u64,
+    pub snoozed: u64,
+    pub released: u64,
+    /// Leases that ended without a verdict.
+    pub ended: u64,
+    /// Jobs that became dead letters.
+    pub died: u64,
+    pub requeued: u64,
+    /// Dead letters removed, by hand or by retention.
+    pub purged: u64,
+    pub cancelled: u64,
+    /// Jobs dropped because their TTL ended.
+    pub expired: u64,
+    pub forwarded: u64,
+    /// Ids found without a record.
+    pub lost: u64,
+    /// Records that could not be read; they are dead letters.
+    pub unreadable: u64,
+    /// Times a record was put back because it is of a newer version.
+    pub newer: u64,
+}

@@ -1,0 +1,261 @@
+use core::fmt::Write as _;
+
+use alloc::string::{String, ToString};
+
+use delayline_lua as lua;
+use delayline_lua::Script;
+
+use crate::keyspace::Keyspace;
+use crate::{Command, DeadLetters, Due, Forward, Place, QueueConfig, Session, Settlement, UnixMicros};
+
+/// The version of the layout that [`Command::Open`] fixes.
+pub(crate) const LAYOUT: u32 = 1;
+
+/// Takes the words of a command, one by one.
+pub trait Args {
+    /// The next word.
+    fn arg(&mut self, bytes: &[u8]);
+
+    /// The next word is a record in its plain form; a sink that cannot carry all bytes armours it.
+    fn record(&mut self, record: &[u8]) {
+        self.arg(record);
+    }
+}
+
+/// How a script is named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// By its SHA-1: EVALSHA.
+    #[default]
+    Sha,
+    /// By its source: EVAL, after the server did not know the SHA-1.
+    Source,
+}
+
+/// Writes a command. `clock` replaces the server's clock in tests; production passes `None`.
+pub fn encode(keys: &Keyspace, command: &Command, form: Form, clock: Option<UnixMicros>, out: &mut impl Args) {
+    let mut words = Words { out, text: String::new() };
+    if let Command::Server = command {
+        words.arg("INFO");
+    } else if let Command::Queues { shard, cursor, count } = command {
+        words.arg("HSCAN");
+        words.arg(&keys.shard_keys(*shard)[1]);
+        words.show(cursor);
+        words.arg("COUNT");
+        words.show(count);
+    } else {
+        words.script(script(command), form);
+        write_keys(keys, command, &mut words);
+        words.opt(clock);
+        write_args(command, &mut words);
+    }
+}
+
+fn script(command: &Command) -> &'static Script {
+    match command {
+        Command::Open { .. } | Command::Server | Command::Queues { .. } => &lua::OPEN,
+        Command::Publish { .. } => &lua::PUBLISH,
+        Command::Reserve { .. } => &lua::RESERVE,
+        Command::Settle { .. } => &lua::SETTLE,
+        Command::Extend { .. } => &lua::EXTEND,
+        Command::Cancel { .. } => &lua::CANCEL,
+        Command::Reschedule { .. } => &lua::RESCHEDULE,
+        Command::Peek { .. } => &lua::PEEK,
+        Command::Tend { .. } => &lua::TEND,
+        Command::Requeue { .. } => &lua::REQUEUE,
+        Command::Purge { .. } => &lua::PURGE,
+        Command::Configure { .. } => &lua::CONFIGURE,
+        Command::Pause { .. } => &lua::PAUSE,
+        Command::Destroy { .. } => &lua::DESTROY,
+        Command::Inspect { .. } => &lua::INSPECT,
+        Command::List { .. } => &lua::LIST,
+        Command::Stats { .. } => &lua::STATS,
+    }
+}
+
+fn write_keys<A: Args>(keys: &Keyspace, command: &Command, words: &mut Words<'_, A>) {
+    match command {
+        Command::Open { .. } => words.keys(&[keys.config()]),
+        Command::Peek { shard, .. } => words.keys(&keys.shard_keys(*shard)),
+        Command::Tend { queue, forward: Some(Forward::List(to) | Forward::Stream(to)), .. } => {
+            words.show(12);
+            keys.queue_keys(queue).iter().for_each(|key| words.arg(key));
+            words.arg(to);
+        }
+        _ => {
+            if let Some(queue) = command.queue() {
+                words.keys(&keys.queue_keys(queue));
+            }
+        }
+    }
+}
+
+fn write_args<A: Args>(command: &Command, words: &mut Words<'_, A>) {
+    match command {
+        Command::Server | Command::Queues { .. } => {}
+        Command::Open { shards } => {
+            words.show(LAYOUT);
+            words.show(shards.count());
+        }
+        Command::Publish { session, ceiling, jobs, .. } => {
+            words.session('p', session);
+            words.show(0);
+            words.show(ceiling.jobs);
+            words.show(ceiling.bytes);
+            for job in jobs {
+                words.arg(job.id.as_str());
+                words.due(job.due);
+                words.show(job.ttl_ms);
+                words.out.record(&job.record);
+            }
+        }
+        Command::Reserve { session, count, lease_ms, max_bytes, wakeable, .. } => {
+            words.session('r', session);
+            words.show(count);
+            words.show(lease_ms);
+            words.show(max_bytes);
+            words.opt((*wakeable || *count == 0).then_some(session.engine));
+        }
+        Command::Settle { tidy, leases, .. } => {
+            words.flag(*tidy);
+            for (id, fence, settlement) in leases {
+                words.arg(id.as_str());
+                words.show(fence);
+                words.settlement(settlement);
+            }
+        }
+        Command::Extend { lease_ms, leases, .. } => {
+            words.show(lease_ms);
+            for (id, fence) in leases {
+                words.arg(id.as_str());
+                words.show(fence);
+            }
+        }
+        Command::Cancel { ids, .. } => ids.iter().for_each(|id| words.arg(id.as_str())),
+        Command::Reschedule { jobs, .. } => {
+            for (id, due) in jobs {
+                words.arg(id.as_str());
+                words.due(*due);
+            }
+        }
+        Command::Peek { engine, entries, lease_ms, stay, .. } => {
+            words.show(engine);
+            words.show(entries);
+            words.show(lease_ms);
+            words.flag(*stay);
+        }
+        Command::Tend { limit, .. } => words.show(limit),
+        Command::Requeue { dead, .. } | Command::Purge { dead, .. } => words.dead(dead),
+        Command::Configure { cfgver, config, .. } => {
+            words.opt(*cfgver);
+            words.config(config);
+        }
+        Command::Pause { cfgver, paused, .. } => {
+            words.opt(*cfgver);
+            words.flag(*paused);
+        }
+        Command::Destroy { born, .. } => words.show(born),
+        Command::Inspect { id, .. } => words.arg(id.as_str()),
+        Command::List { place, limit, max_bytes, after, .. } => {
+            words.arg(match place {
+                Place::Ready => "ready",
+                Place::Delayed => "delayed",
+                Place::Leased => "leased",
+                Place::Dead => "dead",
+            });
+            words.show(limit);
+            words.show(max_bytes);
+            words.opt(after.as_ref().map(|(at, _)| at));
+            words.opt(after.as_ref().map(|(_, id)| id));
+        }
+        Command::Stats { hours, .. } => words.show(hours),
+    }
+}
+
+struct Words<'a, A> {
+    out: &'a mut A,
+    text: String,
+}
+
+impl<A: Args> Words<'_, A> {
+    fn arg(&mut self, text: &str) {
+        self.out.arg(text.as_bytes());
+    }
+
+    fn show(&mut self, value: impl core::fmt::Display) {
+        self.text.clear();
+        let _ = write!(self.text, "{value}");
+        self.out.arg(self.text.as_bytes());
+    }
+
+    fn opt(&mut self, value: Option<impl core::fmt::Display>) {
+        match value {
+            Some(value) => self.show(value),
+            None => self.arg(""),
+        }
+    }
+
+    fn flag(&mut self, on: bool) {
+        self.arg(if on { "1" } else { "" });
+    }
+
+    fn script(&mut self, script: &'static Script, form: Form) {
+        match form {
+            Form::Sha => {
+                self.arg("EVALSHA");
+                self.arg(script.sha1());
+            }
+            Form::Source => {
+                self.arg("EVAL");
+                self.arg(script.source);
+            }
+        }
+    }
+
+    fn keys(&mut self, keys: &[impl AsRef<str>]) {
+        self.show(keys.len());
+        keys.iter().for_each(|key| self.arg(key.as_ref()));
+    }
+
+    fn session(&mut self, verb: char, session: &Session) {
+        self.show(format_args!("s{}{verb}{}", session.engine, session.lane));
+        self.show(session.sequence);
+    }
+
+    fn due(&mut self, due: Due) {
+        match due {
+            Due::After { ms } => self.show(format_args!("+{ms}")),
+            Due::At(at) => self.show(at),
+        }
+    }
+
+    fn settlement(&mut self, settlement: &Settlement) {
+        let (verdict, after_ms, reason) = match settlement {
+            Settlement::Ack => ("A", 0, ""),
+            Settlement::Nack { after_ms, reason } => ("N", *after_ms, reason.as_str()),
+            Settlement::Snooze { after_ms } => ("S", *after_ms, ""),
+            Settlement::Release { after_ms } => ("R", *after_ms, ""),
+            Settlement::Bury { reason } => ("B", 0, reason.as_str()),
+        };
+        self.arg(verdict);
+        self.show(after_ms);
+        self.arg(reason);
+    }
+
+    fn dead(&mut self, dead: &DeadLetters) {
+        self.arg(if dead.ids.is_some() { "ids" } else { "all" });
+        self.opt(dead.until);
+        self.show(dead.limit);
+        dead.ids.iter().flatten().for_each(|id| self.arg(id.as_str()));
+    }
+
+    fn config(&mut self, config: &QueueConfig) {
+        self.opt(config.attempts);
+        self.opt(config.backoff.as_ref());
+        self.opt(config.retention_ms);
+        self.arg(if config.bury_expired { "dead" } else { "" });
+        self.opt(config.max_jobs);
+        self.opt(config.max_bytes);
+        self.opt(config.forward.as_ref().map(ToString::to_string));
+    }
+}

@@ -1,0 +1,16 @@
+-- Opens a deployment: the first engine fixes its layout and number of shards.
+-- Keys: 1 config
+-- Args: 1 clock, 2 layout, 3 shards
+-- Returns: ok, us, layout, shards: what is fixed, whoever fixed it
+-- Repeat: harmless
+-- Calls: 5
+-- First write: HSETNX (refused whole at maxmemory)
+local us = ARGV[1]
+if us == '' then
+  local t = redis.call('TIME')
+  us = string.format('%.0f', t[1] * 1000000 + t[2])
+end
+redis.call('HSETNX', KEYS[1], 'layout', ARGV[2])
+redis.call('HSETNX', KEYS[1], 'shards', ARGV[3])
+local fixed = redis.call('HMGET', KEYS[1], 'layout', 'shards')
+return {'ok', us, fixed[1], fixed[2]}

@@ -1,0 +1,36 @@
+-- Who tends the shard, and what it will have to do next.
+-- Keys: 1 agenda, 2 queues, 3 lease
+-- Args: 1 clock, 2 engine, 3 how many entries, 4 lease ms (0: give the lease up), 5 stay (0: take the lease only if
+--       something is due, as cron does)
+-- Returns: ok, us, the engine that holds the lease or empty, its end, members of the agenda, their times
+-- Repeat: harmless
+-- Calls: 4 (+2 to take, keep or give up the lease)
+-- First write: UNLINK (runs at maxmemory)
+clock()
+local engine, lease_ms, stay = ARGV[2], tonumber(ARGV[4]), ARGV[5] == '1'
+local text = call('GET', KEYS[3])
+local holder, ends = '', 0
+if text then
+  local space = string.find(text, ' ', 1, true)
+  holder, ends = string.sub(text, 1, space - 1), tonumber(string.sub(text, space + 1))
+  if ends <= now then holder, ends = '', 0 end
+end
+local entries = call('ZRANGE', KEYS[1], 0, tonumber(ARGV[3]) - 1, 'WITHSCORES')
+local members, times = {}, {}
+for i = 1, #entries, 2 do
+  members[#members + 1], times[#times + 1] = entries[i], entries[i + 1]
+end
+if lease_ms == 0 then
+  if holder == engine then
+    call('UNLINK', KEYS[3])
+    holder, ends = '', 0
+  end
+else
+  local wanted = stay or (times[1] and tonumber(times[1]) <= now)
+  if (holder == '' and wanted) or (holder == engine and ends - now <= lease_ms / 2) then
+    holder, ends = engine, now + lease_ms
+    call('UNLINK', KEYS[3])
+    call('SET', KEYS[3], engine .. ' ' .. num(ends))
+  end
+end
+return {'ok', num(us), holder, num(ends), members, times}

@@ -1,0 +1,76 @@
+-- Accepts jobs: each waits in due until its time.
+-- Keys: 1 agenda, 2 queues, 3 meta, 4 pool, 5 due, 6 leased, 7 state, 8 dead, 9 exp, 10 waiting, 11 big
+-- Args: 1 clock, 2 session, 3 sequence, 4 epoch, 5 max jobs, 6 max bytes,
+--       then per job: id, when (+delay ms, or unix ms), ttl ms or 0, record
+-- Returns: ok | again | full, us, us of the first execution, a letter per job: n new, d duplicate, f full;
+--          full adds: jobs, dead, max jobs, bytes, max bytes. Or: moved, us, epoch. Or: superseded, us
+-- Repeat: the same sequence answers what it answered first; a lower one does nothing
+-- Calls: 9 (+2 wake, +1 exp, +1 big, +1 head, +1 queues)
+-- First write: HSET (refused whole at maxmemory)
+local LARGE_BYTES = 4096
+
+clock()
+read_meta(ARGV[2], 'born', 'epoch', 'max_jobs', 'max_bytes', 'big', 'exp', 'mean', 'w', 'paused', 'forward',
+  'sessions', 'published', 'acked', 'cancelled', 'expired', 'purged', 'forwarded', 'lost')
+
+if (meta.epoch or '0') ~= ARGV[4] then return {'moved', num(us), meta.epoch or '0'} end
+local session, past = recall()
+if session == 'superseded' then return {'superseded', num(us)} end
+if session == 'again' then return {'again', num(us), past[3], past[4]} end
+
+local jobs, mean = live_jobs(), meta_num('mean')
+local max_jobs, max_bytes = tonumber(meta.max_jobs or ARGV[5]), tonumber(meta.max_bytes or ARGV[6])
+if (max_jobs > 0 and jobs >= max_jobs) or (max_bytes > 0 and jobs * mean >= max_bytes) then
+  local letters = string.rep('f', (#ARGV - 6) / 4)
+  remember(0, num(us) .. ' ' .. letters)
+  write_meta()
+  return {'full', num(us), num(us), letters, num(jobs), num(call('ZCARD', KEYS[8])), num(max_jobs),
+    num(jobs * mean), num(max_bytes)}
+end
+
+local ids = {}
+for i = 7, #ARGV, 4 do ids[#ids + 1] = ARGV[i] end
+local waiting, states = call('ZMSCORE', KEYS[5], unpack(ids)), call('HMGET', KEYS[7], unpack(ids))
+local seen, letters, pool, due, exp, big = {}, {}, {}, {}, {}, {}
+local bytes = 0
+for i, id in ipairs(ids) do
+  if waiting[i] or states[i] or seen[id] then
+    letters[i] = 'd'
+  else
+    local when, ttl, record = ARGV[4 * i + 4], tonumber(ARGV[4 * i + 5]), ARGV[4 * i + 6]
+    local at
+    if string.sub(when, 1, 1) == '+' then at = after(tonumber(string.sub(when, 2))) else at = tonumber(when) end
+    letters[i], seen[id] = 'n', true
+    pool[#pool + 1], pool[#pool + 2] = id, record
+    due[#due + 1], due[#due + 2] = num(at), id
+    if ttl > 0 then
+      exp[#exp + 1], exp[#exp + 2] = num(after(ttl)), id
+      note(after(ttl))
+    end
+    if #record > LARGE_BYTES then big[#big + 1], big[#big + 2] = num(#record), id end
+    bytes = bytes + #record
+    arrives(at)
+  end
+end
+
+local new = #pool / 2
+if new > 0 then
+  call('HSET', KEYS[4], unpack(pool))
+  call('ZADD', KEYS[5], unpack(due))
+  if #exp > 0 then call('ZADD', KEYS[9], unpack(exp)) end
+  if #big > 0 then call('ZADD', KEYS[11], unpack(big)) end
+  if not meta.born then
+    set('born', num(us))
+    call('HSET', KEYS[2], queue, '')
+  end
+  set('mean', num(math.floor((mean * jobs + bytes) / (jobs + new))))
+  count('published', new)
+  count('exp', #exp / 2)
+  count('big', #big / 2)
+end
+letters = table.concat(letters)
+remember(0, num(us) .. ' ' .. letters)
+write_meta()
+lower_agenda(soon)
+announce()
+return {'ok', num(us), num(us), letters}

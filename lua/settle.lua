@@ -1,0 +1,99 @@
+-- Ends leases: each by its fence, with a verdict.
+-- Keys: 1 agenda, 2 queues, 3 meta, 4 pool, 5 due, 6 leased, 7 state, 8 dead, 9 exp, 10 waiting, 11 big
+-- Args: 1 clock, 2 tidy (1: recompute the agenda, as the engine's last lease here ends),
+--       then per lease: id, fence, verdict, after ms, reason.
+--       Verdicts: A ack, N nack, S snooze, R release, B bury. Snooze and release give the attempt back
+-- Returns: ok, us (empty if all were acks), a letter per lease: o done, d done and the job is dead,
+--          e done and the job had expired, g gone, s stale, r repeat
+-- Repeat: g after an ack, r after any other verdict
+-- Calls: 6 all acks, to 13 mixed (+3 tidy, +2 wake, +1 head)
+-- First write: ZREM (runs at maxmemory)
+local REASON_BYTES = 1024
+
+local tidy, timed = ARGV[2] == '1', ARGV[2] == '1'
+local ids = {}
+for i = 3, #ARGV, 5 do
+  ids[#ids + 1] = ARGV[i]
+  if ARGV[i + 2] ~= 'A' then timed = true end
+end
+if timed then
+  clock()
+  read_meta('retention', 'expire', 'forward', 'paused', 'w', 'lo', 'big', 'exp', 'acked', 'nacked', 'snoozed',
+    'released', 'died', 'expired')
+end
+
+local function waits(id, s, due)
+  s.phase = 'W'
+  flag(s, BY_VERDICT, true)
+  s.due = due
+  keeps(id, s)
+  enters('due', id, due)
+  arrives(due)
+  return 'o'
+end
+
+local function buried(id, s, reason)
+  flag(s, BY_VERDICT, true)
+  dies(id, s, reason)
+  return 'd'
+end
+
+local verdicts = {
+  N = function(id, s, delay, reason)
+    count('nacked', 1)
+    if s.attempts >= s.max then return buried(id, s, reason) end
+    s.reason = reason
+    return waits(id, s, after(delay))
+  end,
+  S = function(id, s, delay)
+    count('snoozed', 1)
+    s.attempts = s.attempts - 1
+    return waits(id, s, after(delay))
+  end,
+  R = function(id, s, delay)
+    count('released', 1)
+    s.attempts = s.attempts - 1
+    return waits(id, s, delay > 0 and after(delay) or s.due)
+  end,
+  B = function(id, s, _, reason) return buried(id, s, reason) end,
+}
+
+local function settle(i, id, s)
+  local fence, verdict = tonumber(ARGV[5 * i - 1]), ARGV[5 * i]
+  if not s then return 'g' end
+  if s.phase ~= 'L' or s.fence ~= fence then
+    return s.fence == fence and has(s.flags, BY_VERDICT) and 'r' or 's'
+  end
+  leaves('leased', id)
+  if verdict == 'A' then
+    vanishes(id, s)
+    count('acked', 1)
+    return 'o'
+  end
+  if has(s.flags, EXPIRED) then
+    expires(id, s)
+    return 'e'
+  end
+  return verdicts[verdict](id, s, tonumber(ARGV[5 * i + 1]), string.sub(ARGV[5 * i + 2], 1, REASON_BYTES))
+end
+
+local texts, settled, letters = call('HMGET', KEYS[7], unpack(ids)), {}, {}
+for i, id in ipairs(ids) do
+  local s = settled[id]
+  if s == nil then s = read_state(texts[i]) end
+  letters[i] = settle(i, id, s)
+  if letters[i] == 'o' and ARGV[5 * i] == 'A' or letters[i] == 'e' then s = false end
+  settled[id] = s or false
+end
+apply()
+if tidy then
+  begin_with_removal()
+  set('lo', call('ZRANGE', KEYS[6], 0, 0, 'WITHSCORES')[2] or '')
+  local ahead = call('ZRANGEBYSCORE', KEYS[5], '(' .. num(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+  set_agenda(next_event(tonumber(ahead or '')))
+else
+  lower_agenda(soon)
+end
+write_meta()
+announce()
+return {'ok', us and num(us) or '', table.concat(letters)}
