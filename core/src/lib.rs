@@ -12,8 +12,10 @@ mod job_id;
 mod name;
 mod text;
 mod time;
+mod wheel;
 
 pub use identity::Identity;
 pub use job_id::{JobId, JobIds};
 pub use name::{NameError, Prefix, QueueName};
 pub use time::{Millis, UnixMicros, UnixMs};
+pub use wheel::{Key, Wheel};
