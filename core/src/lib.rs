@@ -7,6 +7,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod clock;
 mod identity;
 mod job_id;
 mod name;
@@ -14,6 +15,7 @@ mod text;
 mod time;
 mod wheel;
 
+pub use clock::{ClockModel, Sample};
 pub use identity::Identity;
 pub use job_id::{JobId, JobIds};
 pub use name::{NameError, Prefix, QueueName};
