@@ -7,17 +7,21 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod backoff;
 mod clock;
 mod identity;
 mod job_id;
 mod name;
+mod span;
 mod text;
 mod time;
 mod wheel;
 
+pub use backoff::{Backoff, BackoffError};
 pub use clock::{ClockModel, Sample};
 pub use identity::Identity;
 pub use job_id::{JobId, JobIds};
 pub use name::{NameError, Prefix, QueueName};
+pub use span::{Span, SpanError};
 pub use time::{Millis, UnixMicros, UnixMs};
 pub use wheel::{Key, Wheel};
