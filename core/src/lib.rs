@@ -12,6 +12,7 @@ mod clock;
 mod identity;
 mod job_id;
 mod name;
+mod record;
 mod span;
 mod text;
 mod time;
@@ -22,6 +23,9 @@ pub use clock::{ClockModel, Sample};
 pub use identity::Identity;
 pub use job_id::{JobId, JobIds};
 pub use name::{NameError, Prefix, QueueName};
+pub use record::{
+    BODY_LIMIT, Compression, Encoded, Head, Metadata, Record, RecordError, Trace, TraceError, armour,
+};
 pub use span::{Span, SpanError};
 pub use time::{Millis, UnixMicros, UnixMs};
 pub use wheel::{Key, Wheel};
