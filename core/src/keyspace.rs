@@ -53,12 +53,12 @@ impl Keyspace {
     /// The keys of a queue, in the order its scripts declare.
     pub fn queue_keys(&self, queue: &QueueName) -> [String; 11] {
         let tag = self.tag(self.shards.of(queue));
-        ["agenda", "queues", "meta", "pool", "due", "leased", "state", "dead", "exp", "waiting", "big"].map(|name| {
-            match name {
+        ["agenda", "queues", "meta", "pool", "due", "leased", "state", "dead", "exp", "waiting", "big"].map(
+            |name| match name {
                 "agenda" | "queues" => format!("{tag}{name}"),
                 _ => format!("{tag}{queue}:{name}"),
-            }
-        })
+            },
+        )
     }
 
     /// The channel on which an engine hears which queue has work for it.

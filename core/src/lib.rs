@@ -8,6 +8,7 @@ extern crate alloc;
 extern crate std;
 
 mod backoff;
+mod clock;
 mod command;
 mod fence;
 mod identity;
@@ -16,14 +17,18 @@ mod keyspace;
 mod name;
 mod queue_config;
 mod reason;
+mod record;
 mod reply;
 mod shard;
+mod span;
 mod state;
 mod text;
 mod time;
+mod wheel;
 pub mod wire;
 
-pub use backoff::Backoff;
+pub use backoff::{Backoff, BackoffError};
+pub use clock::{ClockModel, Sample};
 pub use command::{
     Ceiling, Command, DeadLetters, Due, Entry, Forward, ForwardError, Kind, Place, Session, Settlement,
 };
@@ -34,11 +39,16 @@ pub use keyspace::Keyspace;
 pub use name::{NameError, Prefix, QueueName};
 pub use queue_config::QueueConfig;
 pub use reason::Reason;
+pub use record::{
+    BODY_LIMIT, Compression, Encoded, Head, Metadata, Record, RecordError, Trace, TraceError, armour,
+};
 pub use reply::{
-    CancelOutcome, Counters, ExtendOutcome, Full, Grant, PublishOutcome, Reply, RescheduleOutcome, SettleOutcome, Stats,
-    Stored,
+    CancelOutcome, Counters, ExtendOutcome, Full, Grant, PublishOutcome, Reply, RescheduleOutcome,
+    SettleOutcome, Stats, Stored,
 };
 pub use shard::{Shard, Shards};
+pub use span::{Span, SpanError};
 pub use state::{Phase, State};
 pub use time::{Millis, UnixMicros, UnixMs};
+pub use wheel::{Key, Wheel};
 pub use wire::Refusal;

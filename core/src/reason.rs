@@ -11,7 +11,11 @@ impl Reason {
 
     /// The reason, cut to [`Reason::MAX`].
     pub fn new(text: &str) -> Reason {
-        Reason(text[..text.floor_char_boundary(Reason::MAX)].to_string())
+        let mut end = text.len().min(Reason::MAX);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        Reason(text[..end].to_string())
     }
 
     /// The reason as text.

@@ -4,15 +4,15 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 
 use crate::{
-    Backoff, Ceiling, Fence, Forward, Identity, JobId, Place, QueueConfig, QueueName, Refusal, Shards, State, UnixMicros,
-    UnixMs,
+    Backoff, Ceiling, Fence, Forward, Identity, JobId, Place, QueueConfig, QueueName, Refusal, Shards, State,
+    UnixMicros, UnixMs,
 };
 
 /// What the store answered to one [`Command`](crate::Command).
 ///
 /// `time` is Redis's clock when the script ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, clippy::large_enum_variant)]
 pub enum Reply {
     /// To open: what is fixed, whoever fixed it.
     Opened { time: UnixMicros, layout: u32, shards: Shards },

@@ -7,8 +7,8 @@ use bytes::Bytes;
 
 use super::{Value, refusal};
 use crate::{
-    CancelOutcome, Ceiling, Counters, ExtendOutcome, Fence, Full, Grant, Kind, Place, PublishOutcome, QueueConfig, Reply,
-    RescheduleOutcome, SettleOutcome, Shards, State, Stats, Stored, UnixMicros, UnixMs,
+    CancelOutcome, Ceiling, Counters, ExtendOutcome, Fence, Full, Grant, Kind, Place, PublishOutcome,
+    QueueConfig, Reply, RescheduleOutcome, SettleOutcome, Shards, State, Stats, Stored, UnixMicros, UnixMs,
 };
 
 /// Reads the reply to a command of this kind. Total: what cannot be understood is [`Reply::Broken`].
@@ -35,7 +35,10 @@ fn answer(kind: Kind, status: &str, words: &mut Words) -> Option<Reply> {
         return Some(Reply::Cancelled { outcomes: words.letters(cancelled)? });
     }
     if kind == Kind::Settle {
-        return Some(Reply::Settled { time: words.maybe()?.map(UnixMicros), outcomes: words.letters(settled)? });
+        return Some(Reply::Settled {
+            time: words.maybe()?.map(UnixMicros),
+            outcomes: words.letters(settled)?,
+        });
     }
     let time = UnixMicros(words.parsed()?);
     Some(match (kind, status) {
@@ -45,7 +48,9 @@ fn answer(kind: Kind, status: &str, words: &mut Words) -> Option<Reply> {
         (Kind::Configure, "conflict") => {
             Reply::ConfigConflict { time, cfgver: words.parsed()?, found: words.config()? }
         }
-        (Kind::Pause, "conflict") => Reply::PauseConflict { time, cfgver: words.parsed()?, paused: words.flag()? },
+        (Kind::Pause, "conflict") => {
+            Reply::PauseConflict { time, cfgver: words.parsed()?, paused: words.flag()? }
+        }
         (_, "ok" | "again" | "full") => return done(kind, time, status, words),
         _ => return None,
     })
@@ -61,11 +66,9 @@ fn done(kind: Kind, time: UnixMicros, status: &str, words: &mut Words) -> Option
             full: if status == "full" { Some(words.full()?) } else { None },
         },
         Kind::Reserve => words.granted(time)?,
-        Kind::Extend => Reply::Extended {
-            time,
-            outcomes: words.letters(extended)?,
-            lease_end: UnixMs(words.parsed()?),
-        },
+        Kind::Extend => {
+            Reply::Extended { time, outcomes: words.letters(extended)?, lease_end: UnixMs(words.parsed()?) }
+        }
         Kind::Reschedule => Reply::Rescheduled {
             time,
             outcomes: words.letters(rescheduled)?,
@@ -163,7 +166,9 @@ fn named(words: &mut Words) -> Option<Reply> {
 fn server(info: &[u8]) -> Reply {
     let info = String::from_utf8_lossy(info);
     let field = |name: &str| {
-        info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(|text| text.trim().to_string())
+        info.lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+            .map(|text| text.trim().to_string())
     };
     let version = field("redis_version").unwrap_or_default();
     let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
@@ -287,7 +292,14 @@ impl Words {
         for (id, at) in ids.0.zip(scores.0) {
             let (state, record) = (bytes(states.0.next()?)?, bytes(records.0.next()?)?);
             if let Some(id) = parse(id) {
-                jobs.push(Stored { id, place, at: UnixMs(parse(at)?), state: State::parse(&state), expires: None, record });
+                jobs.push(Stored {
+                    id,
+                    place,
+                    at: UnixMs(parse(at)?),
+                    state: State::parse(&state),
+                    expires: None,
+                    record,
+                });
             }
         }
         Some(Reply::Listed { time, jobs, more: self.flag()? })

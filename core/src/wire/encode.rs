@@ -33,7 +33,13 @@ pub enum Form {
 }
 
 /// Writes a command. `clock` replaces the server's clock in tests; production passes `None`.
-pub fn encode(keys: &Keyspace, command: &Command, form: Form, clock: Option<UnixMicros>, out: &mut impl Args) {
+pub fn encode(
+    keys: &Keyspace,
+    command: &Command,
+    form: Form,
+    clock: Option<UnixMicros>,
+    out: &mut impl Args,
+) {
     let mut words = Words { out, text: String::new() };
     if let Command::Server = command {
         words.arg("INFO");
@@ -79,7 +85,9 @@ fn write_keys<A: Args>(keys: &Keyspace, command: &Command, words: &mut Words<'_,
         Command::Peek { shard, .. } => words.keys(&keys.shard_keys(*shard)),
         Command::Tend { queue, forward: Some(Forward::List(to) | Forward::Stream(to)), .. } => {
             words.show(12);
-            keys.queue_keys(queue).iter().for_each(|key| words.arg(key));
+            for key in keys.queue_keys(queue) {
+                words.arg(&key);
+            }
             words.arg(to);
         }
         _ => {
@@ -214,7 +222,9 @@ impl<A: Args> Words<'_, A> {
 
     fn keys(&mut self, keys: &[impl AsRef<str>]) {
         self.show(keys.len());
-        keys.iter().for_each(|key| self.arg(key.as_ref()));
+        for key in keys {
+            self.arg(key.as_ref());
+        }
     }
 
     fn session(&mut self, verb: char, session: &Session) {

@@ -65,7 +65,10 @@ mod tests {
     fn what_certainly_did_not_run_is_told_from_what_may_have() {
         for (error, meaning) in [
             ("NOSCRIPT No matching script. Please use EVAL.", Some(Refusal::NoScript)),
-            ("OOM command not allowed when used memory > 'maxmemory'. script: 1, on @user_script:1.", Some(Refusal::OutOfMemory)),
+            (
+                "OOM command not allowed when used memory > 'maxmemory'. script: 1, on @user_script:1.",
+                Some(Refusal::OutOfMemory),
+            ),
             ("NOPERM User x has no permissions to run the 'evalsha' command", Some(Refusal::Denied)),
             ("NOPERM denied script: 1, on @user_script:1.", None),
             ("ERR user_script:1: attempt to index a nil value script: 1", None),
