@@ -272,6 +272,14 @@ mod tests {
     }
 
     #[test]
+    fn a_slow_reply_may_have_drifted_on_its_way() {
+        let mut model = ClockModel::default();
+        model.sample(Millis(0), Millis(10_000), UnixMicros(EPOCH_US));
+        let bounds = (UnixMicros(EPOCH_US - 999), UnixMicros(EPOCH_US + 10_000_000 + 999 + 5_000));
+        assert_eq!(model.redis_now(Millis(10_000)), Some(bounds));
+    }
+
+    #[test]
     fn a_lease_ends_before_redis_ends_it() {
         assert_eq!(ClockModel::lease_end(Millis(100), 30_000), Millis(100 + 30_000 - 15 - 1));
         assert_eq!(ClockModel::lease_end(Millis(100), 0), Millis(100));
