@@ -24,8 +24,13 @@ pub enum Refusal {
 /// Classifies a server's error; `None` means that the command may have run.
 ///
 /// Every script writes first what Redis refuses whole (see `lua/`), so an error of memory, role or persistence inside a
-/// script means that nothing was written.
+/// script means that nothing was written. Redis 6.2 puts such an error behind words of its own.
 pub fn refusal(error: &str) -> Option<Refusal> {
+    if let Some((_, cause)) =
+        error.strip_prefix("ERR Error running script").and_then(|text| text.split_once(": -"))
+    {
+        return refusal(cause).filter(|meaning| matches!(meaning, Refusal::OutOfMemory | Refusal::ReadOnly));
+    }
     let code = error.split([' ', ':']).next().unwrap_or_default();
     match code {
         "NOSCRIPT" => Some(Refusal::NoScript),
@@ -68,6 +73,14 @@ mod tests {
             (
                 "OOM command not allowed when used memory > 'maxmemory'. script: 1, on @user_script:1.",
                 Some(Refusal::OutOfMemory),
+            ),
+            (
+                "ERR Error running script (call to f_00): @user_script:2: @user_script: 2: -OOM command not allowed",
+                Some(Refusal::OutOfMemory),
+            ),
+            (
+                "ERR Error running script (call to f_00): @user_script:2: @user_script: 2: -NOPERM denied",
+                None,
             ),
             ("NOPERM User x has no permissions to run the 'evalsha' command", Some(Refusal::Denied)),
             ("NOPERM denied script: 1, on @user_script:1.", None),
