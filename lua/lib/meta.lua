@@ -18,12 +18,20 @@ local function set(name, value)
 end
 
 local function count(name, by)
-  if by ~= 0 then counts[#counts + 1] = {name, by} end
+  if not counts[name] then
+    counts[#counts + 1], counts[name] = name, 0
+  end
+  counts[name] = counts[name] + by
 end
 
 local function write_meta()
-  for _, c in ipairs(counts) do
-    if loaded then set(c[1], num(meta_num(c[1]) + c[2])) else call('HINCRBY', KEYS[3], c[1], num(c[2])) end
+  for _, name in ipairs(counts) do
+    local by = counts[name]
+    if by ~= 0 and loaded then
+      set(name, num(meta_num(name) + by))
+    elseif by ~= 0 then
+      call('HINCRBY', KEYS[3], name, num(by))
+    end
   end
   if #put > 0 then call('HSET', KEYS[3], unpack(put)) end
 end
