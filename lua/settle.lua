@@ -6,7 +6,7 @@
 -- Returns: ok, us (empty if all were acks), a letter per lease: o done, d done and the job is dead,
 --          e done and the job had expired, g gone, s stale, r repeat
 -- Repeat: g after an ack, r after any other verdict
--- Calls: 6 all acks, to 13 mixed (+3 tidy, +2 wake, +1 head)
+-- Calls: 6 all acks, to 13 mixed (+3 to 5 tidy, +2 wake, +1 head)
 -- First write: ZREM (runs at maxmemory)
 local REASON_BYTES = 1024
 
@@ -90,7 +90,9 @@ if tidy then
   begin_with_removal()
   set('lo', call('ZRANGE', KEYS[6], 0, 0, 'WITHSCORES')[2] or '')
   local ahead = call('ZRANGEBYSCORE', KEYS[5], '(' .. num(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
-  set_agenda(next_event(tonumber(ahead or '')))
+  local at = next_event(tonumber(ahead or ''))
+  if meta.forward and not meta.paused then at = now end
+  set_agenda(at)
 else
   lower_agenda(soon)
 end
