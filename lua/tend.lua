@@ -1,12 +1,14 @@
 -- What must happen in a queue though nobody asks: ended leases, expiry, retention, forwarding, waking.
--- Keys: 1 agenda, 2 queues, 3 meta, 4 pool, 5 due, 6 leased, 7 state, 8 dead, 9 exp, 10 waiting, 11 big; 12 the destination, if the queue forwards
+-- Keys: 1 agenda, 2 queues, 3 meta, 4 pool, 5 due, 6 leased, 7 state, 8 dead, 9 exp, 10 waiting, 11 big,
+--       12 the destination if the queue forwards
 -- Args: 1 clock, 2 limit
 -- Returns: ok, us, leases ended, jobs expired, dead letters purged, jobs forwarded, the next event's time or empty,
 --          1 if there is more to do at once, where the queue forwards to or empty
 -- Repeat: harmless
--- Calls: 8 idle, to 25
+-- Calls: 6 idle; ended leases, expiry, retention and forwarding each add up to 15, a stream 1 a job
 -- First write: ZREM (runs at maxmemory)
-local KEEP_SESSIONS, WAITING_MS, FORWARD_RETRY_MS, STREAM_LIMIT, FORWARD_BYTES = 64, 600000, 10000, 64, 1048576
+local KEEP_SESSIONS, SWEEP_MS, WAITING_MS = 64, 600000, 600000
+local FORWARD_RETRY_MS, STREAM_LIMIT, FORWARD_BYTES = 10000, 64, 1048576
 local limit = tonumber(ARGV[2])
 
 local function expire()
@@ -74,10 +76,12 @@ local function append(kind, jobs)
   return #jobs
 end
 
--- Appends first, removes after: whatever fails, a job is in one place or the other.
+-- Appends first, removes after: whatever fails, a job is in one place or the other. A sender that does not know the
+-- destination, or another one, learns it from the answer and tends once more.
 local function forward()
-  if not meta.forward or meta.paused or not KEYS[12] then return 0, false end
-  local kind = string.sub(meta.forward, 1, string.find(meta.forward, ':', 1, true) - 1)
+  if not meta.forward or meta.paused then return 0, false end
+  local colon = string.find(meta.forward, ':', 1, true)
+  local kind, destination = string.sub(meta.forward, 1, colon - 1), string.sub(meta.forward, colon + 1)
   local most = kind == 'stream' and math.min(limit, STREAM_LIMIT) or limit
   local ids, dues = {}, {}
   local ready = call('ZRANGEBYSCORE', KEYS[5], '-inf', num(now), 'WITHSCORES', 'LIMIT', 0, most)
@@ -85,6 +89,7 @@ local function forward()
     ids[#ids + 1], dues[#dues + 1] = ready[i], tonumber(ready[i + 1])
   end
   if #ids == 0 then return 0, false end
+  if KEYS[12] ~= destination then return 0, true end
   local more = #ids == most
   local fit, sizes = how_many_fit(ids, FORWARD_BYTES)
   if fit < #ids then
@@ -124,7 +129,7 @@ local function forward()
 end
 
 local function sweep_sessions()
-  if meta_num('sessions') <= KEEP_SESSIONS or now < meta_num('swept') + SESSION_MS then return end
+  if meta_num('sessions') <= KEEP_SESSIONS or now < meta_num('swept') + SWEEP_MS then return end
   local all, old, left = call('HGETALL', KEYS[3]), {}, 0
   for i = 1, #all, 2 do
     local keep_until = string.match(all[i], '^s...........[pr]%d+$') and string.match(all[i + 1], '^%d+ (%d+)')

@@ -71,7 +71,7 @@ script!("Renews leases." EXTEND "extend": "base" "meta" "state" "agenda" "change
 script!("Takes waiting jobs away." CANCEL "cancel": "base" "meta" "state" "agenda" "changes");
 script!("Gives waiting jobs another due time." RESCHEDULE "reschedule": "base" "meta" "state" "agenda" "changes");
 script!("Reads a shard's agenda and takes its lease." PEEK "peek": "base");
-script!("Does what must happen in a queue." TEND "tend": "base" "meta" "state" "agenda" "changes" "reap" "sift" "session");
+script!("Does what must happen in a queue." TEND "tend": "base" "meta" "state" "agenda" "changes" "reap" "sift");
 script!("Makes dead letters due." REQUEUE "requeue": "base" "meta" "state" "agenda" "changes" "dead");
 script!("Removes dead letters." PURGE "purge": "base" "meta" "state" "agenda" "changes" "dead");
 script!("Replaces a queue's config." CONFIGURE "configure": "base" "meta" "agenda" "config");
