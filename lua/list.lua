@@ -4,12 +4,21 @@
 --       seen, or empty
 -- Returns: ok, us, ids, scores, states (empty if never delivered), records, 1 if there are more
 -- Repeat: reads only
--- Calls: 6 (+1 big, +2 to 22 to find the cursor)
+-- Calls: 6 (+1 big, +1 delayed, +2 to 22 to find the cursor)
 -- First write: none
 clock()
 read_meta('big')
 local place, limit, max_bytes, after_score, after_id = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], ARGV[6]
 local key = place == 'leased' and KEYS[6] or place == 'dead' and KEYS[8] or KEYS[5]
+
+-- Bytes in order, whatever the server's locale.
+local function at_most(a, b)
+  for i = 1, math.min(#a, #b) do
+    local x, y = string.byte(a, i), string.byte(b, i)
+    if x ~= y then return x < y end
+  end
+  return #a <= #b
+end
 
 -- The rank of the first entry after (score, id): entries of one score are in order of their ids.
 local function rank_after(score, id)
@@ -17,17 +26,13 @@ local function rank_after(score, id)
   local high = call('ZCOUNT', key, '-inf', score)
   while low < high do
     local middle = math.floor((low + high) / 2)
-    if call('ZRANGE', key, middle, middle)[1] <= id then low = middle + 1 else high = middle end
+    if at_most(call('ZRANGE', key, middle, middle)[1], id) then low = middle + 1 else high = middle end
   end
   return low
 end
 
-local from = 0
-if after_score ~= '' then
-  from = rank_after(after_score, after_id)
-elseif place == 'delayed' then
-  from = call('ZCOUNT', key, '-inf', num(now))
-end
+local from = place == 'delayed' and call('ZCOUNT', key, '-inf', num(now)) or 0
+if after_score ~= '' then from = math.max(from, rank_after(after_score, after_id)) end
 local entries = call('ZRANGE', key, num(from), num(from + limit), 'WITHSCORES')
 local ids, scores, more = {}, {}, false
 for i = 1, #entries, 2 do
@@ -37,9 +42,7 @@ for i = 1, #entries, 2 do
     more = true
     break
   end
-  if place ~= 'delayed' or score > now then
-    ids[#ids + 1], scores[#scores + 1] = entries[i], entries[i + 1]
-  end
+  ids[#ids + 1], scores[#scores + 1] = entries[i], entries[i + 1]
 end
 local fit = how_many_fit(ids, max_bytes)
 if fit < #ids then
