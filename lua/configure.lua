@@ -5,7 +5,7 @@
 --       9 forward (list:key or stream:key); empty for what is not set
 -- Returns: ok, us, the new cfgver. Or: conflict, us, cfgver, then the seven values found
 -- Repeat: conflict, with the sender's own values
--- Calls: 4 (+1 queues, +1 unset, +3 agenda)
+-- Calls: 4 (+1 queues, +1 unset, +3 agenda, +2 wake)
 -- First write: HSET (refused whole at maxmemory)
 clock()
 read_meta('born', 'cfgver', 'paused', 'w', 'lo', 'exp', unpack(CONFIG))
@@ -15,7 +15,7 @@ if ARGV[2] ~= '' and ARGV[2] ~= (meta.cfgver or '0') then
   return found
 end
 is_born()
-local unset = {}
+local unset, forwarded = {}, meta.forward
 for i, name in ipairs(CONFIG) do
   if ARGV[i + 2] ~= '' then
     set(name, ARGV[i + 2])
@@ -30,5 +30,6 @@ if #unset > 0 then call('HDEL', KEYS[3], unpack(unset)) end
 local at = next_event()
 if meta.forward and not meta.paused then at = now end
 lower_agenda(at)
+woken = forwarded and not meta.forward
 announce()
 return {'ok', num(us), meta.cfgver}
