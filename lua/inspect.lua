@@ -4,7 +4,7 @@
 -- Returns: ok, us, id, place (due, leased or dead), the score there, state or empty, expiry or empty, record.
 --          Or: gone, us
 -- Repeat: reads only
--- Calls: 4 to 7
+-- Calls: 6; 4 if gone
 -- First write: none
 clock()
 local id = ARGV[2]

@@ -3,7 +3,7 @@
 -- Args: 1 clock, 2 ids or all, 3 T: only those dead at or before this time (empty: now), 4 limit, then ids
 -- Returns: ok, us, T, how many went, how many are left, a letter per id: o gone, g not dead
 -- Repeat: with the same T it removes only what it meant the first time
--- Calls: 9 (+1 big)
+-- Calls: 10 (+1 big); 5 if none is meant
 -- First write: ZREM (runs at maxmemory)
 clock()
 read_meta('purged', 'big', 'exp')

@@ -3,7 +3,7 @@
 -- Args: 1 clock, 2 ids or all, 3 T: only those dead at or before this time (empty: now), 4 limit, then ids
 -- Returns: ok, us, T, how many moved, how many are left, a letter per id: o moved, g not dead
 -- Repeat: with the same T it moves only what it meant the first time
--- Calls: 7 (+2 wake)
+-- Calls: 10 (+2 wake, +1 agenda); 5 if none is meant
 -- First write: ZREM (runs at maxmemory)
 clock()
 read_meta('retention', 'forward', 'paused', 'w', 'requeued')

@@ -3,7 +3,7 @@
 -- Args: 1 clock, then per job: id, when (+delay ms, or unix ms)
 -- Returns: ok, us, a letter per job: o moved, l leased, d dead, g gone, x would expire before; the due times
 -- Repeat: moves again, which is why its sender resends the absolute time it was answered
--- Calls: 7 (+1 exp, +2 wake, +1 head); 5 if none waits
+-- Calls: 8 (+1 exp, +2 wake, +1 head); 5 if none waits
 -- First write: ZREM (runs at maxmemory)
 clock()
 local ids = {}
