@@ -1,1 +1,18 @@
-//! Placeholder.
+//! What the tests share: real servers, a store on one of them, and the dump of all it holds.
+#![forbid(unsafe_code)]
+
+mod dump;
+mod flavour;
+mod poll;
+mod random;
+mod redis_server;
+mod redis_store;
+mod resp;
+
+pub use dump::{Contents, Dump};
+pub use flavour::Flavour;
+pub use poll::until;
+pub use random::Random;
+pub use redis_server::{Append, Options, RedisServer};
+pub use redis_store::{RedisStore, encoded};
+pub use resp::{Connection, words};
