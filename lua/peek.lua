@@ -7,7 +7,7 @@
 -- Calls: 4 (+2 to take, keep or give up the lease)
 -- First write: UNLINK (runs at maxmemory)
 clock()
-local engine, lease_ms, stay = ARGV[2], tonumber(ARGV[4]), ARGV[5] == '1'
+local engine, count, lease_ms, stay = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5] == '1'
 local text = call('GET', KEYS[3])
 local holder, ends = '', 0
 if text then
@@ -15,9 +15,9 @@ if text then
   holder, ends = string.sub(text, 1, space - 1), tonumber(string.sub(text, space + 1))
   if ends <= now then holder, ends = '', 0 end
 end
-local entries = call('ZRANGE', KEYS[1], 0, tonumber(ARGV[3]) - 1, 'WITHSCORES')
-local members, times = {}, {}
-for i = 1, #entries, 2 do
+local entries = call('ZRANGE', KEYS[1], 0, math.max(count, 1) - 1, 'WITHSCORES')
+local head, members, times = tonumber(entries[2]), {}, {}
+for i = 1, math.min(#entries, 2 * count), 2 do
   members[#members + 1], times[#times + 1] = entries[i], entries[i + 1]
 end
 if lease_ms == 0 then
@@ -26,7 +26,7 @@ if lease_ms == 0 then
     holder, ends = '', 0
   end
 else
-  local wanted = stay or (times[1] and tonumber(times[1]) <= now)
+  local wanted = stay or (head and head <= now)
   if (holder == '' and wanted) or (holder == engine and ends - now <= lease_ms / 2) then
     holder, ends = engine, now + lease_ms
     call('UNLINK', KEYS[3])
