@@ -1,8 +1,11 @@
 //! All integration tests, in one binary.
 #![allow(missing_docs)]
 
+mod conformance;
+mod coverage;
 mod edges;
 mod lua_source;
 mod rig;
 mod scenario;
 mod scripts;
+mod world;

@@ -247,7 +247,9 @@ fn tending() -> Vec<Scenario> {
             let config =
                 QueueConfig { retention_ms: Some(1_000), bury_expired: true, ..QueueConfig::default() };
             let mut jobs = batch("brief", 5, LATER);
-            jobs.iter_mut().for_each(|job| job.ttl_ms = 61_000);
+            for job in &mut jobs {
+                job.ttl_ms = 61_000;
+            }
             let (configure, publish) = (rig.configure(config), rig.publish(jobs));
             rig.run(&configure);
             rig.run(&publish);

@@ -317,7 +317,7 @@ fn without_jobs(mut command: Command) -> Command {
         Command::Cancel { ids, .. } => ids.clear(),
         Command::Reschedule { jobs, .. } => jobs.clear(),
         Command::Requeue { dead, .. } | Command::Purge { dead, .. } => {
-            dead.ids = dead.ids.take().map(|_| vec![])
+            dead.ids = dead.ids.take().map(|_| vec![]);
         }
         Command::Configure { config, .. } => *config = QueueConfig::default(),
         _ => {}
