@@ -24,15 +24,17 @@ pub enum Reply {
     Moved { time: UnixMicros, epoch: u64 },
     /// To publish and reserve: a later batch of the lane has run; this one did nothing.
     Superseded { time: UnixMicros },
-    /// To reserve.
+    /// To reserve: `next` is the next event of the queue, if it was just computed; `more` that due jobs were left;
+    /// not `open` that the queue is paused or forwards.
     Granted {
         time: UnixMicros,
         fence: Fence,
         lease_end: UnixMs,
         backoff: Option<Backoff>,
         jobs: Vec<Grant>,
-        next_due: Option<UnixMs>,
+        next: Option<UnixMs>,
         more: bool,
+        open: bool,
     },
     /// To settle; the time is missing if all were acks.
     Settled { time: Option<UnixMicros>, outcomes: Vec<SettleOutcome> },
