@@ -2,8 +2,8 @@
 -- Keys: 1 agenda, 2 queues, 3 meta, 4 pool, 5 due, 6 leased, 7 state, 8 dead, 9 exp, 10 waiting, 11 big
 -- Args: 1 clock, 2 session, 3 sequence, 4 how many (0: take the engine off waiting), 5 lease ms,
 --       6 max bytes, 7 engine, or empty if it cannot be woken
--- Returns: ok | again, us, fence, lease end, the queue's backoff, ids, dues, records, states,
---          the next due time or empty, 1 if due jobs were left. Or: superseded, us
+-- Returns: ok | again | closed (paused or forwarding), us, fence, lease end, the queue's backoff, ids, dues, records,
+--          states, the next event's time or empty, 1 if due jobs were left. Or: superseded, us
 -- Repeat: the same sequence answers its grants that are still held; a lower one does nothing
 -- Calls: 11 (+1 big, +1 exp, +5 to 7 reap, +1 waiting, +2 agenda, +2 wake, +1 head); 8 empty
 -- First write: ZREM (runs at maxmemory)
@@ -58,8 +58,8 @@ if session == 'again' then return granted_before(past) end
 
 reap(100)
 local ids, dues, next_due, more, sizes = {}, {}, nil, false, {}
-local open = want > 0 and not meta.paused and not meta.forward
-if open then
+local open = not meta.paused and not meta.forward
+if open and want > 0 then
   ids, dues, next_due, more = first_due(want)
   local fit
   fit, sizes = how_many_fit(ids, max_bytes)
@@ -91,8 +91,9 @@ elseif engine ~= '' and #jobs < want and not more then
   call('ZADD', KEYS[10], num(now), engine)
   if meta.w ~= '1' then set('w', '1') end
 end
-if open and not more then
-  local at = next_event(min(next_due, soon))
+local at
+if open and want > 0 and not more then
+  at = next_event(min(next_due, soon))
   set_agenda(at)
   if #jobs > 0 and at < now + HEAD_NEAR_MS and lease_ms < HEAD_NEAR_MS then head = at end
 else
@@ -101,7 +102,7 @@ else
 end
 remember(lease_end, num(fence) .. ' ' .. num(lease_end) .. ' ' .. table.concat(answer.ids, ' '))
 write_meta()
-woken = more or (woken and not open)
+woken = more or (woken and want == 0)
 announce()
-return {'ok', num(us), num(fence), num(lease_end), meta.backoff or '', answer.ids, answer.dues, answer.records,
-  answer.states, next_due and num(next_due) or '', more and '1' or ''}
+return {open and 'ok' or 'closed', num(us), num(fence), num(lease_end), meta.backoff or '', answer.ids, answer.dues,
+  answer.records, answer.states, at and num(at) or '', more and '1' or ''}

@@ -24,15 +24,17 @@ pub enum Reply {
     Moved { time: UnixMicros, epoch: u64 },
     /// To publish and reserve: a later batch of the lane has run; this one did nothing.
     Superseded { time: UnixMicros },
-    /// To reserve.
+    /// To reserve: `next` is the next event of the queue, if it was just computed; `more` that due jobs were left;
+    /// not `open` that the queue is paused or forwards.
     Granted {
         time: UnixMicros,
         fence: Fence,
         lease_end: UnixMs,
         backoff: Option<Backoff>,
         jobs: Vec<Grant>,
-        next_due: Option<UnixMs>,
+        next: Option<UnixMs>,
         more: bool,
+        open: bool,
     },
     /// To settle; the time is missing if all were acks.
     Settled { time: Option<UnixMicros>, outcomes: Vec<SettleOutcome> },
@@ -79,6 +81,38 @@ pub enum Reply {
     Refused(Refusal),
     /// To any: it cannot be understood, or the script failed. It may have run.
     Broken(String),
+}
+
+impl Reply {
+    /// Redis's clock when the script ran, where the answer tells it.
+    pub fn time(&self) -> Option<UnixMicros> {
+        match self {
+            Reply::Server { .. }
+            | Reply::Cancelled { .. }
+            | Reply::Named { .. }
+            | Reply::Refused(_)
+            | Reply::Broken(_) => None,
+            Reply::Settled { time, .. } => *time,
+            Reply::Opened { time, .. }
+            | Reply::Published { time, .. }
+            | Reply::Moved { time, .. }
+            | Reply::Superseded { time }
+            | Reply::Granted { time, .. }
+            | Reply::Extended { time, .. }
+            | Reply::Rescheduled { time, .. }
+            | Reply::Peeked { time, .. }
+            | Reply::Tended { time, .. }
+            | Reply::DeadMoved { time, .. }
+            | Reply::Configured { time, .. }
+            | Reply::ConfigConflict { time, .. }
+            | Reply::PauseConflict { time, .. }
+            | Reply::Destroyed { time, .. }
+            | Reply::Gone { time }
+            | Reply::Found { time, .. }
+            | Reply::Listed { time, .. }
+            | Reply::Counted { time, .. } => Some(*time),
+        }
+    }
 }
 
 /// What became of one job of a publish.

@@ -51,6 +51,7 @@ fn answer(kind: Kind, status: &str, words: &mut Words) -> Option<Reply> {
         (Kind::Pause, "conflict") => {
             Reply::PauseConflict { time, cfgver: words.parsed()?, paused: words.flag()? }
         }
+        (Kind::Reserve, "closed") => words.granted(time, false)?,
         (_, "ok" | "again" | "full") => return done(kind, time, status, words),
         _ => return None,
     })
@@ -65,7 +66,7 @@ fn done(kind: Kind, time: UnixMicros, status: &str, words: &mut Words) -> Option
             outcomes: words.letters(published)?,
             full: if status == "full" { Some(words.full()?) } else { None },
         },
-        Kind::Reserve => words.granted(time)?,
+        Kind::Reserve => words.granted(time, true)?,
         Kind::Extend => {
             Reply::Extended { time, outcomes: words.letters(extended)?, lease_end: UnixMs(words.parsed()?) }
         }
@@ -245,7 +246,7 @@ impl Words {
         Some(Full { jobs, dead, bytes, ceiling: Ceiling { jobs: max_jobs, bytes: max_bytes } })
     }
 
-    fn granted(&mut self, time: UnixMicros) -> Option<Reply> {
+    fn granted(&mut self, time: UnixMicros, open: bool) -> Option<Reply> {
         let (fence, lease_end) = (Fence(self.parsed()?), UnixMs(self.parsed()?));
         let backoff = self.text()?.parse().ok();
         let (ids, dues) = (self.array()?, self.array()?);
@@ -257,8 +258,8 @@ impl Words {
                 jobs.push(Grant { id, due: UnixMs(parse(due)?), record, state: State::parse(&state)? });
             }
         }
-        let (next_due, more) = (self.maybe()?.map(UnixMs), self.flag()?);
-        Some(Reply::Granted { time, fence, lease_end, backoff, jobs, next_due, more })
+        let (next, more) = (self.maybe()?.map(UnixMs), self.flag()?);
+        Some(Reply::Granted { time, fence, lease_end, backoff, jobs, next, more, open })
     }
 
     fn peeked(&mut self, time: UnixMicros) -> Option<Reply> {

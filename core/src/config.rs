@@ -1,0 +1,135 @@
+use alloc::vec::Vec;
+
+use thiserror::Error;
+
+use crate::{Backoff, Ceiling, Compression, QueueName, Shards};
+
+/// What an engine is to do, and its limits. [`Config::default`] suits a producer; times are in milliseconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The deployment's shards.
+    pub shards: Shards,
+    /// The queues whose jobs are managed here.
+    pub subscriptions: Vec<Subscription>,
+    /// How many managed jobs may run at once, over all queues.
+    pub slots: u16,
+    /// Whether this engine tends shards.
+    pub pump: Pumping,
+    /// How long the leases of managed jobs last; 1 s to 24 h. They are renewed at a third.
+    pub lease_ms: u64,
+    /// The most jobs asked for at once; 1 to 256.
+    pub reserve_max: u16,
+    /// The most bytes of records asked for at once.
+    pub reserve_bytes: u64,
+    /// How often an idle queue is asked.
+    pub poll_ms: u64,
+    /// How long the pump lease lasts.
+    pub pump_lease_ms: u64,
+    /// When an answer is overdue.
+    pub flight_ms: u64,
+    /// How long after its first transmission a batch may be sent again; 9 min at most, within the scripts' memory of 10.
+    pub resend_ms: u64,
+    /// The most jobs accepted and not yet answered.
+    pub pending_jobs: usize,
+    /// The most bytes of them.
+    pub pending_bytes: usize,
+    /// The most requests, and the most takes, not yet answered.
+    pub pending_requests: usize,
+    /// The most records written compressed, and from what size on.
+    pub compression: Compression,
+    /// The largest body that is read.
+    pub body_limit: usize,
+    /// What a queue may hold if its config does not say.
+    pub ceiling: Ceiling,
+    /// The delay before another attempt, if neither job nor queue says.
+    pub backoff: Backoff,
+    /// What backoff jitter is drawn from beside job and attempt.
+    pub salt: u64,
+}
+
+/// A queue whose jobs are managed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subscription {
+    /// Which queue.
+    pub queue: QueueName,
+    /// Its share of the slots, beside the other queues'; 1 to 100.
+    pub weight: u16,
+    /// The most of its jobs at once; at least 1.
+    pub max: u16,
+}
+
+/// When an engine tends shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pumping {
+    /// Never: a producer.
+    Never,
+    /// While a take waits.
+    WhileTaking,
+    /// Always: a worker or a service.
+    Always,
+}
+
+/// A config that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("config: {field} is {value}, but must be {allowed}")]
+pub struct ConfigError {
+    /// Which field.
+    pub field: &'static str,
+    /// What it is.
+    pub value: u64,
+    /// What it may be.
+    pub allowed: &'static str,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            shards: Shards::default(),
+            subscriptions: Vec::new(),
+            slots: 0,
+            pump: Pumping::Never,
+            lease_ms: 30_000,
+            reserve_max: 100,
+            reserve_bytes: 1 << 20,
+            poll_ms: 30_000,
+            pump_lease_ms: 30_000,
+            flight_ms: 5_000,
+            resend_ms: 540_000,
+            pending_jobs: 4_096,
+            pending_bytes: 64 << 20,
+            pending_requests: 4_096,
+            compression: Compression::default(),
+            body_limit: crate::BODY_LIMIT,
+            ceiling: Ceiling { jobs: 2_000_000, bytes: 0 },
+            backoff: Backoff::default(),
+            salt: 0,
+        }
+    }
+}
+
+impl Config {
+    /// Checks every field.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let check = |field, value: u64, low: u64, high: u64, allowed| {
+            if (low..=high).contains(&value) { Ok(()) } else { Err(ConfigError { field, value, allowed }) }
+        };
+        check("lease_ms", self.lease_ms, 1_000, 86_400_000, "1,000 to 86,400,000")?;
+        check("reserve_max", self.reserve_max.into(), 1, 256, "1 to 256")?;
+        check("reserve_bytes", self.reserve_bytes, 4_096, 64 << 20, "4,096 to 67,108,864")?;
+        check("poll_ms", self.poll_ms, 100, 600_000, "100 to 600,000")?;
+        check("pump_lease_ms", self.pump_lease_ms, 1_000, 600_000, "1,000 to 600,000")?;
+        check("flight_ms", self.flight_ms, 10, 60_000, "10 to 60,000")?;
+        check("resend_ms", self.resend_ms, 1_000, 540_000, "1,000 to 540,000")?;
+        check("pending_jobs", self.pending_jobs as u64, 1, 1 << 20, "1 to 1,048,576")?;
+        check("pending_bytes", self.pending_bytes as u64, 1 << 16, 1 << 32, "65,536 to 4,294,967,296")?;
+        check("pending_requests", self.pending_requests as u64, 1, 1 << 20, "1 to 1,048,576")?;
+        if !self.subscriptions.is_empty() {
+            check("slots", self.slots.into(), 1, 10_000, "1 to 10,000")?;
+        }
+        for subscription in &self.subscriptions {
+            check("weight", subscription.weight.into(), 1, 100, "1 to 100")?;
+            check("max", subscription.max.into(), 1, 10_000, "1 to 10,000")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,131 @@
+use alloc::string::String;
+
+use thiserror::Error;
+
+use crate::{Answer, Full, Job, QueueName, RecordError, Refusal, SettleOutcome, Shard, UnixMs};
+
+/// The caller's name for a publish, a take or a request; the engine only hands it back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Token(pub u64);
+
+/// One round trip. Never reused; a resend has a new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub(crate) u64);
+
+/// A managed job: the engine renews its lease and watches it until it is settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Held(pub(crate) u64);
+
+/// What the engine tells the application.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant)]
+pub enum Event {
+    /// The answer to a publish, a take or a request: exactly one each, unless it was forgotten.
+    Answered {
+        /// Whose.
+        token: Token,
+        /// What.
+        answer: Result<Answer, Fault>,
+    },
+    /// A managed job is to be run, then settled by its `held`.
+    Run(Job),
+    /// The lease of a managed job is lost: whoever runs it should stop. Settling it does nothing any more.
+    Abandon(Held),
+    /// What became of a settled job.
+    Settled {
+        /// Which.
+        held: Held,
+        /// What.
+        outcome: SettleOutcome,
+    },
+    /// Something went wrong that no caller waits for; worth a log line.
+    Fault(Fault),
+    /// All is done and sent: nothing more will happen.
+    Drained,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Fault {
+    /// The deadline passed and the request was certainly not carried out.
+    #[error("not sent in time: {}", .0.map_or("Redis did not answer earlier requests".into(), |why| alloc::format!("{why}")))]
+    NotSent(Option<Refusal>),
+    /// The deadline passed and the request may have been carried out; publishing again with the same id tells.
+    #[error("it is not known whether Redis carried this out: repeat it with the same id to be sure")]
+    Unknown,
+    /// The queue holds as many jobs, or bytes, as it may.
+    #[error(
+        "queue {queue} is full: it holds {} jobs ({} of them dead letters) of {} bytes, and may hold {} jobs of {} bytes; \
+         consume, purge dead letters, or raise max_jobs and max_bytes",
+        .full.jobs, .full.dead, .full.bytes, .full.ceiling.jobs, .full.ceiling.bytes
+    )]
+    QueueFull {
+        /// Which queue.
+        queue: QueueName,
+        /// How full.
+        full: Full,
+    },
+    /// The queue has moved to another layout; this client is too old for it.
+    #[error("queue {queue} has moved to epoch {epoch}: use a newer client")]
+    Moved {
+        /// Which queue.
+        queue: QueueName,
+        /// Where to.
+        epoch: u64,
+    },
+    /// The job cannot be written as a record, or a record cannot be read.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The answer cannot be understood, or the script failed.
+    #[error("Redis answered what cannot be understood: {0}")]
+    Broken(String),
+    /// The engine is shutting down and takes nothing new.
+    #[error("shutting down: nothing new is accepted")]
+    Draining,
+}
+
+/// What a notification said. All of them may lie: they only cost a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wakeup {
+    /// A queue has work for this engine.
+    Ready(QueueName),
+    /// The first thing to happen in a shard is now at this time.
+    Head(Shard, UnixMs),
+    /// Notifications are heard from now on; some may have been missed.
+    Subscribed,
+    /// Notifications are no longer heard.
+    Unsubscribed,
+}
+
+/// Why the engine wants to be called at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeoutReason {
+    /// An answer is overdue, or a request is to be sent again.
+    Flight,
+    /// A caller's deadline passes.
+    Deadline,
+    /// A lease is to be renewed, or ends.
+    Lease,
+    /// A queue is to be asked.
+    Poll,
+    /// A shard is to be tended.
+    Pump,
+}
+
+/// How many round trips the driver can still pay for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Credit {
+    /// Round trips left.
+    pub trips: u32,
+    /// What delivering one job costs beside.
+    pub per_job: u32,
+}
+
+impl Credit {
+    /// As many as it takes.
+    pub const UNLIMITED: Credit = Credit { trips: u32::MAX, per_job: 0 };
+}
+
+/// The engine's backlog has no room for it; here it is back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backlogged<T>(pub T);
