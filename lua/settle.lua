@@ -86,15 +86,12 @@ for i, id in ipairs(ids) do
   settled[id] = s or false
 end
 apply()
-if tidy then
+lower_agenda(soon)
+if tidy and not meta.forward then
   begin_with_removal()
   set('lo', call('ZRANGE', KEYS[6], 0, 0, 'WITHSCORES')[2] or '')
   local ahead = call('ZRANGEBYSCORE', KEYS[5], '(' .. num(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
-  local at = next_event(tonumber(ahead or ''))
-  if meta.forward and not meta.paused then at = now end
-  set_agenda(at)
-else
-  lower_agenda(soon)
+  set_agenda(next_event(tonumber(ahead or '')))
 end
 write_meta()
 announce()
