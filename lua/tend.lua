@@ -76,8 +76,8 @@ local function append(kind, jobs)
   return #jobs
 end
 
--- Appends first, removes after: whatever fails, a job is in one place or the other. A sender that does not know the
--- destination, or another one, learns it from the answer and tends once more.
+-- Appends first, removes after: whatever fails, a job is in one place or the other. Who does not know the destination,
+-- or knows another one, is told and tends again; if not, or if appending failed, the agenda has the queue tended later.
 local function forward()
   if not meta.forward or meta.paused then return 0, false end
   local colon = string.find(meta.forward, ':', 1, true)
@@ -89,7 +89,7 @@ local function forward()
     ids[#ids + 1], dues[#dues + 1] = ready[i], tonumber(ready[i + 1])
   end
   if #ids == 0 then return 0, false end
-  if KEYS[12] ~= destination then return 0, true end
+  if KEYS[12] ~= destination then return 0, false end
   local more = #ids == most
   local fit, sizes = how_many_fit(ids, FORWARD_BYTES)
   if fit < #ids then
@@ -125,7 +125,7 @@ local function forward()
   for i = 1, done do vanishes(plain[i].id, plain[i].state or {flags = (plain[i].ttl and TTL or 0) + (plain[i].big and BIG or 0)}) end
   count('forwarded', done)
   apply()
-  return done, more and not failed, failed
+  return done, more and not failed
 end
 
 local function sweep_sessions()
@@ -159,7 +159,7 @@ read_meta('retention', 'expire', 'forward', 'forward_error', 'paused', 'w', 'lo'
   'ended', 'died', 'expired', 'purged', 'forwarded', 'lost', 'newer', 'unreadable')
 local ended = reap(math.min(limit, 100))
 local expired, purged = expire(), purge()
-local forwarded, more_to_forward, forward_failed = forward()
+local forwarded, more_to_forward = forward()
 begin_with_removal()
 sweep_sessions()
 sweep_waiting()
@@ -173,7 +173,7 @@ end
 local more = ended == math.min(limit, 100) or expired == limit or purged == limit or more_to_forward
 local at = next_event(next_due)
 if more then at = now end
-if forward_failed then at = min(at, now + FORWARD_RETRY_MS) end
+if ready and meta.forward and not meta.paused then at = min(at, now + FORWARD_RETRY_MS) end
 set_agenda(at)
 write_meta()
 woken = ready and not meta.paused
