@@ -1,14 +1,12 @@
 -- format(1) headlen(2) metalen(3, hex) flags(2, hex) priority(1) attempts(3)
-local HEAD = '^%d%d%d%x%x%x%x%x%d%d%d%d'
+local NEWER, HEAD = '^[2-9]', '^1%d%d%x%x%x%x%x%d%d%d%d'
 local NEWER_MS = 60000
 local SMALL_BYTES = 4096
 
 -- The head of a record, or 'newer' or 'unreadable'.
 local function read_head(record)
+  if string.find(record, NEWER) then return 'newer' end
   if not string.find(record, HEAD) then return 'unreadable' end
-  local format = string.sub(record, 1, 1)
-  if format == '0' then return 'unreadable' end
-  if format ~= '1' then return 'newer' end
   local flags = tonumber(string.sub(record, 7, 8), 16)
   if flags >= 32 then return 'newer' end
   local headlen = tonumber(string.sub(record, 2, 3))
