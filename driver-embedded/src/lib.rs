@@ -12,6 +12,7 @@ mod changes;
 mod config;
 mod dead;
 mod destination;
+mod dump;
 mod extend;
 mod forward;
 mod meta;
@@ -31,5 +32,6 @@ mod tend;
 mod waiting;
 mod zset;
 
+pub use dump::Dumped;
 pub use notices::Notice;
 pub use store::{Faults, Store};
