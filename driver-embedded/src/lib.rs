@@ -35,3 +35,6 @@ mod zset;
 pub use dump::Dumped;
 pub use notices::Notice;
 pub use store::{Faults, Store};
+
+#[cfg(test)]
+mod tests;
