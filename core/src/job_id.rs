@@ -19,6 +19,17 @@ impl JobId {
     }
 }
 
+impl JobId {
+    /// Another id of the same millisecond, for a generated one that turned out to be in use.
+    pub(crate) fn redrawn(&self, salt: u64) -> JobId {
+        let mixed =
+            self.0.bytes().fold(salt, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        let second_half = ordered::<7>(u128::from(mixed >> 22));
+        let second_half = second_half.iter().map(|&byte| char::from(byte));
+        JobId(self.0.chars().take(7).chain(second_half).collect::<alloc::string::String>().into())
+    }
+}
+
 impl FromStr for JobId {
     type Err = NameError;
 

@@ -11,6 +11,7 @@ mod backoff;
 mod clock;
 mod command;
 mod config;
+mod engine;
 mod event;
 mod fence;
 mod identity;
@@ -38,6 +39,7 @@ pub use command::{
     Ceiling, Command, DeadLetters, Due, Entry, Forward, ForwardError, Kind, Place, Session, Settlement,
 };
 pub use config::{Config, ConfigError, Pumping, Subscription};
+pub use engine::{Engine, Transmit};
 pub use event::{Backlogged, Credit, Event, Fault, Held, Ticket, TimeoutReason, Token, Wakeup};
 pub use fence::Fence;
 pub use identity::{Identity, NotAnIdentity};

@@ -83,6 +83,38 @@ pub enum Reply {
     Broken(String),
 }
 
+impl Reply {
+    /// Redis's clock when the script ran, where the answer tells it.
+    pub fn time(&self) -> Option<UnixMicros> {
+        match self {
+            Reply::Server { .. }
+            | Reply::Cancelled { .. }
+            | Reply::Named { .. }
+            | Reply::Refused(_)
+            | Reply::Broken(_) => None,
+            Reply::Settled { time, .. } => *time,
+            Reply::Opened { time, .. }
+            | Reply::Published { time, .. }
+            | Reply::Moved { time, .. }
+            | Reply::Superseded { time }
+            | Reply::Granted { time, .. }
+            | Reply::Extended { time, .. }
+            | Reply::Rescheduled { time, .. }
+            | Reply::Peeked { time, .. }
+            | Reply::Tended { time, .. }
+            | Reply::DeadMoved { time, .. }
+            | Reply::Configured { time, .. }
+            | Reply::ConfigConflict { time, .. }
+            | Reply::PauseConflict { time, .. }
+            | Reply::Destroyed { time, .. }
+            | Reply::Gone { time }
+            | Reply::Found { time, .. }
+            | Reply::Listed { time, .. }
+            | Reply::Counted { time, .. } => Some(*time),
+        }
+    }
+}
+
 /// What became of one job of a publish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PublishOutcome {

@@ -2,7 +2,7 @@ use alloc::vec::Vec;
 
 use crate::{CancelOutcome, ExtendOutcome, RescheduleOutcome, SettleOutcome};
 use crate::{
-    Due, Fence, Job, JobId, Lease, Place, QueueConfig, QueueName, Shard, Shards, Stats, Stored, UnixMs,
+    Due, Job, JobId, Lease, Place, QueueConfig, QueueName, Shard, Shards, Stats, Stored, UnixMs,
     Verdict,
 };
 
@@ -194,6 +194,3 @@ pub struct Sizes {
     /// Dead letters.
     pub dead: u64,
 }
-
-/// A lease that a settle or an extend is about, as the store compares it.
-pub(crate) type LeaseOf = (JobId, Fence);

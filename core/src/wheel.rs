@@ -132,6 +132,13 @@ impl<T> Wheel<T> {
             .map(Millis)
     }
 
+    /// When to call [`pop_expired`](Wheel::pop_expired) next, with an entry that waits for that time or one close by.
+    pub fn next(&self) -> Option<(Millis, &T)> {
+        let due = self.head(DUE);
+        let first = if due == NONE { self.slots[self.first_slot()?.0].head } else { due };
+        Some((self.next_expiry()?, self.entries.get(first as usize)?.value.as_ref()?))
+    }
+
     /// Takes out the first entry in the order of (deadline, insertion) if its deadline is at or before `now`.
     ///
     /// A `now` before one given earlier counts as that one. `None` means that nothing is due: call until then, or stop

@@ -1,0 +1,389 @@
+//! The machines, composed.
+
+mod base;
+mod consumer;
+mod flight;
+mod held;
+mod publisher;
+mod pump;
+mod requests;
+mod settler;
+mod takes;
+
+use alloc::vec::Vec;
+
+use base::{Base, Timer};
+use consumer::Consumer;
+pub use flight::Transmit;
+use flight::{Flights, Landed, Lane};
+use publisher::Publisher;
+use pump::Pump;
+use requests::Requests;
+use settler::{Settler, Whose};
+
+use crate::{
+    Ask, Backlogged, Config, ConfigError, Credit, Event, Fault, Held, Identity, Millis, NewJob, Pumping,
+    Reply, Request, Sample, Take, Ticket, TimeoutReason, Token, UnixMicros, Verdict, Wakeup,
+};
+
+const TIMERS_MAX: usize = 4_096;
+
+/// The delayed-job queue's client side, without clock, randomness or I/O: a function of its list of inputs.
+///
+/// There are four kinds of method. *The world* reports through `handle_*`: none of them fails; early, late and repeated
+/// calls are harmless; `now` enters through them and never goes back. *The application* calls verbs ([`publish`],
+/// [`take`], [`request`], [`settle`], [`forget`], [`drain`]). *What to do* is asked of `poll_*`: after each call of the
+/// first two kinds alternate [`poll_transmit`] and [`poll_event`] until both answer `None`, then read [`poll_timeout`]
+/// and call [`handle_timeout`] at that time. The rest are getters.
+///
+/// Each transmit is one round trip. The driver encodes its commands, keeps its ticket and kinds, and reports the replies
+/// or the loss by the ticket; if it reports nothing, the engine takes the answer for overdue after
+/// [`Config::flight_ms`].
+///
+/// [`publish`]: Engine::publish
+/// [`take`]: Engine::take
+/// [`request`]: Engine::request
+/// [`settle`]: Engine::settle
+/// [`forget`]: Engine::forget
+/// [`drain`]: Engine::drain
+/// [`poll_transmit`]: Engine::poll_transmit
+/// [`poll_event`]: Engine::poll_event
+/// [`poll_timeout`]: Engine::poll_timeout
+/// [`handle_timeout`]: Engine::handle_timeout
+pub struct Engine {
+    base: Base,
+    flights: Flights,
+    publisher: Publisher,
+    settler: Settler,
+    consumer: Consumer,
+    pump: Pump,
+    requests: Requests,
+    drained: bool,
+}
+
+impl Engine {
+    /// A new engine. `identity` is random and new for every engine ever made: the store's memory of batches rests on it.
+    pub fn new(config: Config, identity: Identity, now: Millis) -> Result<Engine, ConfigError> {
+        config.validate()?;
+        let base = Base::new(config, identity, now);
+        Ok(Engine {
+            flights: Flights::default(),
+            publisher: Publisher::default(),
+            settler: Settler::default(),
+            consumer: Consumer::new(&base),
+            pump: Pump::new(&base),
+            requests: Requests::default(),
+            drained: false,
+            base,
+        })
+    }
+
+    /// Its identity.
+    pub fn identity(&self) -> Identity {
+        self.base.identity
+    }
+
+    /// Its config.
+    pub fn config(&self) -> &Config {
+        &self.base.config
+    }
+
+    /// How many publishes would be accepted now; at zero, callers should wait.
+    pub fn room(&self) -> usize {
+        if self.base.draining { 0 } else { self.publisher.room(&self.base) }
+    }
+
+    /// How many managed jobs are in hand.
+    pub fn held(&self) -> usize {
+        self.consumer.held()
+    }
+
+    /// Whether it was drained and nothing is left to do.
+    pub fn is_drained(&self) -> bool {
+        self.drained
+    }
+
+    /// Redis's clock as this engine knows it: the earliest and the latest it can be; `None` before the first reply.
+    pub fn redis_now(&self) -> Option<(UnixMicros, UnixMicros)> {
+        self.base.clock.redis_now(self.base.now)
+    }
+
+    /// Time has come to `now`.
+    pub fn handle_timeout(&mut self, now: Millis) {
+        self.enter(now);
+        for _ in 0..TIMERS_MAX {
+            let Some((_, timer)) = self.base.wheel.pop_expired(self.base.now) else { break };
+            self.handle_timer(timer);
+        }
+        self.after();
+    }
+
+    /// The replies of a round trip, one a command in order; missing ones count as lost. Late tickets are welcome,
+    /// unknown ones ignored.
+    pub fn handle_replies(&mut self, now: Millis, ticket: Ticket, replies: impl IntoIterator<Item = Reply>) {
+        self.enter(now);
+        let (sent, landed) = self.flights.handle_replies(&mut self.base, ticket, replies);
+        for landed in landed {
+            if let Some((sent, time)) = sent.zip(landed.reply.as_ref().and_then(Reply::time)) {
+                self.sample(sent, time);
+            }
+            self.land(landed);
+        }
+        self.after();
+    }
+
+    /// A round trip failed and may or may not have been carried out.
+    pub fn handle_loss(&mut self, now: Millis, ticket: Ticket) {
+        self.enter(now);
+        let landed = self.flights.handle_loss(&mut self.base, ticket);
+        self.land_all(landed);
+        self.after();
+    }
+
+    /// A notification; all of them may lie.
+    pub fn handle_wakeup(&mut self, now: Millis, wakeup: Wakeup) {
+        self.enter(now);
+        match wakeup {
+            Wakeup::Ready(queue) => {
+                self.consumer.handle_ready(&queue);
+                if !self.consumer.wants(&self.base, &queue) {
+                    self.pump.tend(&queue);
+                }
+            }
+            Wakeup::Head(shard, _) => self.pump.handle_head(self.base.now, shard),
+            Wakeup::Subscribed => {
+                self.base.wakeable = true;
+                self.consumer.hunger_all();
+                self.pump.look_again();
+            }
+            Wakeup::Unsubscribed => self.base.wakeable = false,
+        }
+        self.after();
+    }
+
+    /// Publishes a job. Answered once by [`Event::Answered`], at the latest when the job's timeout ends.
+    pub fn publish(&mut self, now: Millis, token: Token, job: NewJob) -> Result<(), Backlogged<NewJob>> {
+        self.enter(now);
+        if self.base.draining {
+            self.base.answer(token, Err(Fault::Draining));
+            return Ok(());
+        }
+        self.publisher.publish(&mut self.base, token, job)
+    }
+
+    /// Asks for jobs to be handed out; they are not renewed, and settled by their leases. Answered once by
+    /// [`Event::Answered`]: at the first jobs, or with none when the wait is over.
+    ///
+    /// # Panics
+    /// If the take names no queue or asks for no job.
+    pub fn take(&mut self, now: Millis, token: Token, want: Take) -> Result<(), Backlogged<Take>> {
+        assert!(!want.queues.is_empty() && want.count > 0, "a take names a queue and asks for a job");
+        self.enter(now);
+        if self.base.draining {
+            self.base.answer(token, Err(Fault::Draining));
+            return Ok(());
+        }
+        self.consumer.take(&mut self.base, token, want)?;
+        self.after();
+        Ok(())
+    }
+
+    /// Asks for something else. Answered once by [`Event::Answered`], at the latest when the request's timeout ends.
+    pub fn request(
+        &mut self,
+        now: Millis,
+        token: Token,
+        request: Request,
+    ) -> Result<(), Backlogged<Request>> {
+        self.enter(now);
+        let Request { ask, timeout_ms } = request;
+        match ask {
+            Ask::Settle { .. } | Ask::Extend { .. }
+                if self.settler.callers() >= self.base.config.pending_requests =>
+            {
+                return Err(Backlogged(Request { ask, timeout_ms }));
+            }
+            Ask::Settle { lease, verdict } => {
+                self.settler.await_answer(&mut self.base, token, timeout_ms);
+                let settlement = verdict.settlement(lease.retry_ms);
+                let of = (lease.id, lease.fence);
+                self.settler.settle(&self.base, &lease.queue, of, settlement, Whose::Caller(token));
+            }
+            Ask::Extend { lease, lease_ms } => {
+                self.settler.await_answer(&mut self.base, token, timeout_ms);
+                let of = (lease.id, lease.fence);
+                self.settler.extend(&self.base, &lease.queue, of, lease_ms, Whose::Caller(token));
+            }
+            ask => {
+                let request = Request { ask, timeout_ms };
+                self.requests.request(&mut self.base, &mut self.flights, token, request)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A managed job ends. A second call, and one after the job was abandoned, does nothing.
+    pub fn settle(&mut self, now: Millis, held: Held, verdict: Verdict) {
+        self.enter(now);
+        self.consumer.settle(&mut self.base, &mut self.settler, held, verdict);
+        self.after();
+    }
+
+    /// Nobody waits for the token any more. Jobs that a take is still granted are released unspent; a publish and a
+    /// request are carried out all the same.
+    pub fn forget(&mut self, now: Millis, token: Token) {
+        self.enter(now);
+        if !self.publisher.forget(&mut self.base, token) && !self.settler.forget(&mut self.base, token) {
+            self.requests.forget(&mut self.base, token);
+            self.consumer.forget(&mut self.base, token);
+        }
+        self.after();
+    }
+
+    /// Takes nothing new, answers takes, sends what is in hand, waits for the managed jobs to be settled, and gives up the
+    /// pump lease; then [`Event::Drained`].
+    pub fn drain(&mut self, now: Millis) {
+        self.enter(now);
+        if !self.base.draining {
+            self.base.draining = true;
+            self.consumer.drain(&mut self.base);
+        }
+        self.after();
+    }
+
+    /// The next round trip to make, if there is one that `credit` can pay for.
+    #[must_use]
+    pub fn poll_transmit(&mut self, credit: Credit) -> Option<Transmit<'_>> {
+        if credit.trips == 0 {
+            return None;
+        }
+        let Engine { base, flights, publisher, settler, consumer, pump, .. } = self;
+        settler.form(base, flights, |queue| consumer.is_done_with(queue));
+        publisher.form(base, flights);
+        consumer.form(base, flights, credit);
+        pump.form(base, flights);
+        let ticket = flights.transmit(base)?;
+        flights.transmitted(ticket)
+    }
+
+    /// What to tell the application next.
+    #[must_use]
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.base.events.pop_front()
+    }
+
+    /// When to call [`handle_timeout`](Engine::handle_timeout), at the latest; after all else is polled.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<(Millis, TimeoutReason)> {
+        let (at, timer) = self.base.wheel.next()?;
+        let reason = match timer {
+            Timer::Overdue(_) | Timer::Resend(_) => TimeoutReason::Flight,
+            Timer::PublishDeadline(_) | Timer::AskDeadline(_) | Timer::TakeDeadline(_) => {
+                TimeoutReason::Deadline
+            }
+            Timer::Renew(_) | Timer::LeaseEnd(_) => TimeoutReason::Lease,
+            Timer::Poll(_) => TimeoutReason::Poll,
+            Timer::Peek(_) | Timer::Tend(_) => TimeoutReason::Pump,
+        };
+        Some((at, reason))
+    }
+
+    fn enter(&mut self, now: Millis) {
+        self.base.now = self.base.now.max(now);
+    }
+
+    /// What follows from a change, whatever it was.
+    fn after(&mut self) {
+        let active = match self.base.config.pump {
+            Pumping::Never => false,
+            Pumping::WhileTaking => self.consumer.has_takes(),
+            Pumping::Always => true,
+        };
+        self.pump.set_active(&self.base, active);
+        if self.base.draining && !self.drained && self.is_done() {
+            self.drained = true;
+            self.base.events.push_back(Event::Drained);
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.publisher.is_empty()
+            && self.settler.is_empty()
+            && self.requests.len() == 0
+            && self.consumer.is_idle()
+            && self.pump.is_idle()
+            && self.flights.is_empty()
+    }
+
+    fn handle_timer(&mut self, timer: Timer) {
+        let base = &mut self.base;
+        match timer {
+            Timer::Overdue(ticket) => {
+                let landed = self.flights.handle_overdue(base, ticket);
+                self.land_all(landed);
+            }
+            Timer::Resend(batch) => {
+                let landed = self.flights.handle_resend(base, batch);
+                self.land_all(landed);
+            }
+            Timer::PublishDeadline(token) => self.publisher.handle_deadline(base, &mut self.flights, token),
+            Timer::AskDeadline(token) => {
+                if !self.settler.handle_deadline(base, token) {
+                    self.requests.handle_deadline(base, &mut self.flights, token);
+                }
+            }
+            Timer::TakeDeadline(token) => self.consumer.handle_take_deadline(base, token),
+            Timer::Renew(held) => self.consumer.handle_renew(base, &mut self.settler, held),
+            Timer::LeaseEnd(held) => self.consumer.abandon(base, held),
+            Timer::Poll(queue) => self.consumer.handle_poll(base, &queue),
+            Timer::Peek(shard) => self.pump.handle_peek_timer(shard),
+            Timer::Tend(queue) => {
+                if !self.pump.handle_entry(base.config.shards.of(&queue), &queue) {
+                    return;
+                }
+                if self.consumer.wants(base, &queue) && !self.consumer.is_closed(&queue) {
+                    self.consumer.hunger(&queue);
+                } else {
+                    self.pump.tend(&queue);
+                }
+            }
+        }
+    }
+
+    fn sample(&mut self, sent: Millis, time: UnixMicros) {
+        if let Sample::Stepped { forward_us } = self.base.clock.sample(sent, self.base.now, time) {
+            if let Ok(forward_us @ 1..) = u64::try_from(forward_us) {
+                self.consumer.shorten_leases(&mut self.base, forward_us.div_ceil(1000));
+            }
+            self.pump.look_again();
+        }
+    }
+
+    fn land_all(&mut self, landed: Vec<Landed>) {
+        for landed in landed {
+            self.land(landed);
+        }
+    }
+
+    fn land(&mut self, landed: Landed) {
+        let base = &mut self.base;
+        match landed.batch.lane.clone() {
+            Lane::Publish(queue) => self.publisher.handle_landed(base, &queue, landed),
+            Lane::Settle(queue) => self.settler.handle_settled(base, &queue, landed),
+            Lane::Extend(queue, lease_ms) => {
+                for renewal in self.settler.handle_extended(base, (queue, lease_ms), landed) {
+                    self.consumer.handle_renewed(base, &renewal);
+                }
+            }
+            Lane::Reserve(queue) => {
+                let learnt = self.consumer.handle_landed(base, &mut self.settler, &queue, landed);
+                if let Some(learnt) = learnt.filter(|learnt| learnt.open && !learnt.more) {
+                    self.pump.schedule(base, &queue, learnt.next);
+                }
+            }
+            Lane::Peek(shard) => self.pump.handle_peeked(base, shard, landed),
+            Lane::Tend(queue) => self.pump.handle_tended(base, &queue, landed),
+            Lane::Ask(token) => self.requests.handle_landed(base, &mut self.flights, token, landed),
+        }
+    }
+}

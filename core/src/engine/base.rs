@@ -1,0 +1,74 @@
+use alloc::collections::VecDeque;
+
+use crate::{
+    Answer, ClockModel, Config, Event, Fault, Held, Identity, Key, Millis, QueueName, Shard, Ticket, Token,
+    Wheel,
+};
+
+/// What all machines of an engine share.
+pub(super) struct Base {
+    pub(super) now: Millis,
+    pub(super) config: Config,
+    pub(super) identity: Identity,
+    pub(super) clock: ClockModel,
+    pub(super) wheel: Wheel<Timer>,
+    pub(super) events: VecDeque<Event>,
+    pub(super) wakeable: bool,
+    pub(super) draining: bool,
+    sequence: u64,
+}
+
+/// What an engine waits for.
+#[derive(Clone, Debug)]
+pub(super) enum Timer {
+    Overdue(Ticket),
+    Resend(BatchId),
+    PublishDeadline(Token),
+    AskDeadline(Token),
+    TakeDeadline(Token),
+    Renew(Held),
+    LeaseEnd(Held),
+    Poll(QueueName),
+    Peek(Shard),
+    Tend(QueueName),
+}
+
+/// A command on its way, from its making to its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct BatchId(pub(super) u64);
+
+impl Base {
+    pub(super) fn new(config: Config, identity: Identity, now: Millis) -> Base {
+        Base {
+            now,
+            config,
+            identity,
+            clock: ClockModel::default(),
+            wheel: Wheel::new(now),
+            events: VecDeque::new(),
+            wakeable: false,
+            draining: false,
+            sequence: 0,
+        }
+    }
+
+    /// One counter for all lanes: each lane sees it grow, which is all that its session asks for.
+    pub(super) fn next_sequence(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
+    }
+
+    pub(super) fn after(&mut self, ms: u64, timer: Timer) -> Key {
+        self.wheel.insert(self.now + ms, timer)
+    }
+
+    pub(super) fn cancel(&mut self, key: Option<Key>) {
+        if let Some(key) = key {
+            self.wheel.cancel(key);
+        }
+    }
+
+    pub(super) fn answer(&mut self, token: Token, answer: Result<Answer, Fault>) {
+        self.events.push_back(Event::Answered { token, answer });
+    }
+}

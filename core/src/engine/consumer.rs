@@ -1,0 +1,545 @@
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::vec::Vec;
+
+use super::base::{Base, Timer};
+use super::flight::{Flights, Landed, Lane};
+use super::held::{HeldJob, HeldJobs};
+use super::settler::{Renewal, Settler, Whose, renew_at};
+use super::takes::Takes;
+use crate::{
+    Backlogged, Backoff, ClockModel, Command, Credit, Event, Fault, Grant, Held, Job, Key, Lease, Millis,
+    QueueName, Reason, Record, RecordError, Reply, Session, Settlement, Take, Token, UnixMicros, UnixMs,
+    Verdict,
+};
+
+const NEWER_MS: u64 = 60_000;
+const STRIDE: u64 = 1 << 20;
+
+/// Asks queues for due jobs: for the slots of managed jobs, and for takes. What is free, or wanted, is promised to at
+/// most one reserve at a time.
+pub(super) struct Consumer {
+    queues: BTreeMap<QueueName, Asked>,
+    hungry: BTreeSet<QueueName>,
+    leaving: BTreeSet<QueueName>,
+    takes: Takes,
+    held: HeldJobs,
+    promised: u16,
+    served: u64,
+}
+
+/// A queue that somebody here wants jobs of.
+#[derive(Default)]
+struct Asked {
+    subscription: Option<(u16, u16)>,
+    running: u16,
+    promised: u16,
+    /// Who has the lowest pass is served first, and jobs raise it by weight: start-time fair queueing (Goyal, 1996).
+    pass: u64,
+    flying: Option<Promise>,
+    registered: bool,
+    closed: bool,
+    takes_next: bool,
+    poll: Option<Key>,
+}
+
+/// Whom a reserve under way is for.
+enum Promise {
+    Slots(u16),
+    Takes(Vec<(Token, u16)>),
+    Leave,
+}
+
+/// What every grant of a reply has in common.
+struct Granted {
+    lease_ms: u64,
+    lease_end: Millis,
+    lease_ends: UnixMs,
+    backoff: Option<Backoff>,
+    time: UnixMicros,
+}
+
+/// What a reserve's reply means for whoever tends the queue's shard.
+pub(super) struct Learnt {
+    pub(super) next: Option<UnixMs>,
+    pub(super) open: bool,
+    pub(super) more: bool,
+}
+
+impl Consumer {
+    pub(super) fn new(base: &Base) -> Consumer {
+        let mut queues = BTreeMap::new();
+        for subscription in &base.config.subscriptions {
+            let asked =
+                Asked { subscription: Some((subscription.weight, subscription.max)), ..Asked::default() };
+            queues.insert(subscription.queue.clone(), asked);
+        }
+        let hungry = queues.keys().cloned().collect();
+        Consumer {
+            queues,
+            hungry,
+            leaving: BTreeSet::new(),
+            takes: Takes::default(),
+            held: HeldJobs::default(),
+            promised: 0,
+            served: 0,
+        }
+    }
+
+    pub(super) fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.held.len() == 0
+            && self.takes.is_empty()
+            && self.queues.values().all(|asked| asked.flying.is_none() && !asked.registered)
+    }
+
+    /// The queue may have due jobs.
+    pub(super) fn hunger(&mut self, queue: &QueueName) {
+        if self.queues.contains_key(queue) {
+            self.hungry.insert(queue.clone());
+        }
+    }
+
+    /// After a gap in what notifications told.
+    pub(super) fn hunger_all(&mut self) {
+        self.hungry.extend(self.queues.keys().cloned());
+    }
+
+    pub(super) fn take(&mut self, base: &mut Base, token: Token, take: Take) -> Result<(), Backlogged<Take>> {
+        let queues = take.queues.clone();
+        self.takes.insert(base, token, take)?;
+        for queue in queues {
+            self.queues.entry(queue.clone()).or_default();
+            self.hungry.insert(queue);
+        }
+        Ok(())
+    }
+
+    pub(super) fn has_takes(&self) -> bool {
+        !self.takes.is_empty()
+    }
+
+    pub(super) fn handle_take_deadline(&mut self, base: &mut Base, token: Token) {
+        for queue in self.takes.handle_deadline(base, token) {
+            self.forget_idle(base, &queue);
+        }
+    }
+
+    pub(super) fn forget(&mut self, base: &mut Base, token: Token) {
+        for queue in self.takes.forget(base, token) {
+            self.forget_idle(base, &queue);
+        }
+    }
+
+    pub(super) fn drain(&mut self, base: &mut Base) {
+        self.takes.answer_all_empty(base);
+        self.hungry.clear();
+        self.leaving.extend(self.queues.keys().cloned());
+    }
+
+    /// Whether a reserve of this queue would serve somebody now, and does if the queue has due jobs.
+    pub(super) fn wants(&self, base: &Base, queue: &QueueName) -> bool {
+        let Some(asked) = self.queues.get(queue) else { return false };
+        !base.draining && (self.free_slots(base, asked) > 0 || self.takes.any_for(queue))
+    }
+
+    pub(super) fn is_closed(&self, queue: &QueueName) -> bool {
+        self.queues.get(queue).is_some_and(|asked| asked.closed)
+    }
+
+    /// A notification said that the queue has due jobs: this engine is off its waiting list.
+    pub(super) fn handle_ready(&mut self, queue: &QueueName) {
+        if let Some(asked) = self.queues.get_mut(queue) {
+            asked.registered = false;
+            self.hungry.insert(queue.clone());
+        }
+    }
+
+    pub(super) fn handle_poll(&mut self, base: &mut Base, queue: &QueueName) {
+        let Some(asked) = self.queues.get_mut(queue) else { return };
+        if asked.subscription.is_none() && !self.takes.any_names(queue) {
+            asked.poll = None;
+            self.leaving.insert(queue.clone());
+        } else {
+            asked.poll = Some(base.after(base.config.poll_ms, Timer::Poll(queue.clone())));
+            self.hungry.insert(queue.clone());
+        }
+    }
+
+    fn free_slots(&self, base: &Base, asked: &Asked) -> u16 {
+        let Some((_, max)) = asked.subscription else { return 0 };
+        let running = u16::try_from(self.held.len()).unwrap_or(u16::MAX);
+        let free = base.config.slots.saturating_sub(running).saturating_sub(self.promised);
+        free.min(max.saturating_sub(asked.running).saturating_sub(asked.promised))
+    }
+
+    pub(super) fn form(&mut self, base: &mut Base, flights: &mut Flights, credit: Credit) {
+        self.leave(base, flights);
+        if base.draining {
+            return;
+        }
+        let mut order: Vec<(u64, QueueName)> = Vec::new();
+        self.hungry.retain(|queue| {
+            let asked = self.queues.get(queue);
+            order.extend(
+                asked.filter(|asked| asked.flying.is_none()).map(|asked| (asked.pass, queue.clone())),
+            );
+            asked.is_some()
+        });
+        order.sort();
+        let weights: u32 = order.iter().map(|(_, queue)| self.weight(queue)).sum();
+        let free =
+            u32::from(base.config.slots).saturating_sub(u32::try_from(self.held.len()).unwrap_or(u32::MAX));
+        let free = free.saturating_sub(u32::from(self.promised));
+        for (_, queue) in order {
+            let share = free * self.weight(&queue) / weights.max(1);
+            let Some(asked) = self.queues.get(&queue) else { continue };
+            let slots = self.free_slots(base, asked).min(u16::try_from(share.max(1)).unwrap_or(u16::MAX));
+            let slots = slots.min(base.config.reserve_max);
+            let affordable = affordable(base, credit);
+            let wanted = self.takes.group_for(&queue, affordable);
+            let takes_turn = slots == 0 || (asked.takes_next && wanted.is_some());
+            match wanted {
+                Some(group) if takes_turn => {
+                    let count = group.tokens.iter().map(|(_, count)| count).sum();
+                    self.ask(base, flights, &queue, count, group.lease_ms, Promise::Takes(group.tokens));
+                }
+                _ if slots.min(affordable) > 0 => {
+                    let count = slots.min(affordable);
+                    self.ask(base, flights, &queue, count, base.config.lease_ms, Promise::Slots(count));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn weight(&self, queue: &QueueName) -> u32 {
+        let weight =
+            self.queues.get(queue).and_then(|asked| asked.subscription).map_or(0, |(weight, _)| weight);
+        u32::from(weight)
+    }
+
+    fn ask(
+        &mut self,
+        base: &mut Base,
+        flights: &mut Flights,
+        queue: &QueueName,
+        count: u16,
+        lease_ms: u64,
+        promise: Promise,
+    ) {
+        let Some(asked) = self.queues.get_mut(queue) else { return };
+        self.hungry.remove(queue);
+        base.cancel(asked.poll.take());
+        asked.poll = Some(base.after(base.config.poll_ms, Timer::Poll(queue.clone())));
+        match &promise {
+            Promise::Slots(count) => {
+                self.promised += count;
+                asked.promised += count;
+                asked.takes_next = true;
+            }
+            Promise::Takes(tokens) => {
+                self.takes.promise(tokens);
+                asked.takes_next = false;
+            }
+            Promise::Leave => {}
+        }
+        asked.pass = asked.pass.max(self.served);
+        self.served = asked.pass;
+        let session = Session { engine: base.identity, lane: 0, sequence: base.next_sequence() };
+        let command = Command::Reserve {
+            queue: queue.clone(),
+            session,
+            count,
+            lease_ms,
+            max_bytes: base.config.reserve_bytes,
+            wakeable: base.wakeable,
+        };
+        asked.flying = Some(promise);
+        flights.submit(base, Lane::Reserve(queue.clone()), command, lease_ms.min(base.config.resend_ms));
+    }
+
+    /// Takes the engine off the waiting lists of queues that it asks no more, so that nobody wakes it in vain.
+    fn leave(&mut self, base: &mut Base, flights: &mut Flights) {
+        for queue in core::mem::take(&mut self.leaving) {
+            let Some(asked) = self.queues.get(&queue) else { continue };
+            let wanted = !base.draining && (asked.subscription.is_some() || self.takes.any_names(&queue));
+            if asked.flying.is_some() && !wanted {
+                self.leaving.insert(queue);
+            } else if asked.registered && !wanted {
+                self.ask(base, flights, &queue, 0, base.config.lease_ms, Promise::Leave);
+            } else {
+                self.forget_idle(base, &queue);
+            }
+        }
+    }
+
+    pub(super) fn handle_landed(
+        &mut self,
+        base: &mut Base,
+        settler: &mut Settler,
+        queue: &QueueName,
+        landed: Landed,
+    ) -> Option<Learnt> {
+        let asked = self.queues.get_mut(queue)?;
+        let promise = asked.flying.take()?;
+        let count = match &promise {
+            Promise::Slots(count) => {
+                self.promised -= count;
+                asked.promised -= count;
+                *count
+            }
+            Promise::Takes(tokens) => tokens.iter().map(|(_, count)| count).sum(),
+            Promise::Leave => 0,
+        };
+        let Landed { batch, reply } = landed;
+        let Command::Reserve { lease_ms, wakeable, .. } = batch.command else { return None };
+        let Some(Reply::Granted { time, fence: _, lease_end: lease_ends, backoff, jobs, next, more, open }) =
+            reply
+        else {
+            return self.ask_again(base, queue, &promise, &batch.fault(reply));
+        };
+        let short = jobs.len() < usize::from(count) && !more;
+        asked.registered = short && wakeable && !matches!(promise, Promise::Leave);
+        asked.closed = !open;
+        if let Some((weight, _)) = asked.subscription {
+            asked.pass += jobs.len() as u64 * STRIDE / u64::from(weight);
+        }
+        if !short {
+            self.hungry.insert(queue.clone());
+        }
+        let sent = batch.first_sent.unwrap_or(base.now);
+        let granted =
+            Granted { lease_ms, lease_end: ClockModel::lease_end(sent, lease_ms), lease_ends, backoff, time };
+        let jobs: Vec<Job> =
+            jobs.into_iter().filter_map(|grant| self.read(base, settler, queue, grant, &granted)).collect();
+        match promise {
+            Promise::Slots(_) => self.run(base, settler, jobs, sent, &granted),
+            Promise::Takes(tokens) => self.hand_out(base, settler, queue, &tokens, jobs),
+            Promise::Leave => {}
+        }
+        self.forget_idle(base, queue);
+        (count > 0).then_some(Learnt { next, open, more })
+    }
+
+    /// The reserve got no proper answer; what it granted, if it ran, is left to the leases.
+    fn ask_again(
+        &mut self,
+        base: &mut Base,
+        queue: &QueueName,
+        promise: &Promise,
+        fault: &Fault,
+    ) -> Option<Learnt> {
+        if let Promise::Takes(tokens) = promise {
+            self.takes.unpromise(tokens);
+        }
+        if let Some(asked) = self.queues.get_mut(queue).filter(|_| matches!(promise, Promise::Leave)) {
+            asked.registered = false;
+        } else if matches!(fault, Fault::Broken(_)) {
+            base.events.push_back(Event::Fault(fault.clone()));
+        } else {
+            self.hungry.insert(queue.clone());
+        }
+        self.forget_idle(base, queue);
+        None
+    }
+
+    /// A grant as a job; what cannot be read is settled here.
+    fn read(
+        &self,
+        base: &mut Base,
+        settler: &mut Settler,
+        queue: &QueueName,
+        grant: Grant,
+        granted: &Granted,
+    ) -> Option<Job> {
+        let (id, fence, state) = (grant.id, grant.state.fence, grant.state);
+        let record = match Record::decode(&grant.record, base.config.body_limit) {
+            Ok(record) => record,
+            Err(error) => {
+                let settlement = match &error {
+                    RecordError::Newer { .. } => Settlement::Release { after_ms: NEWER_MS },
+                    other => Settlement::Bury { reason: Reason::new(&format!("unreadable: {other}")) },
+                };
+                settler.settle(base, queue, (id, fence), settlement, Whose::Nobody);
+                base.events.push_back(Event::Fault(Fault::Record(error)));
+                return None;
+            }
+        };
+        let backoff =
+            record.metadata.backoff.as_ref().or(granted.backoff.as_ref()).unwrap_or(&base.config.backoff);
+        let retry_ms = backoff.delay_ms(state.attempts.into(), base.config.salt, &id);
+        Some(Job {
+            held: None,
+            lease: Lease { queue: queue.clone(), id, fence, retry_ms },
+            attempt: state.attempts,
+            max_attempts: state.max,
+            deliveries: state.deliveries,
+            due: grant.due,
+            lease_ends: granted.lease_ends,
+            late_ms: granted.time.floor_ms().since(grant.due),
+            published: record.metadata.published,
+            content_type: record.metadata.content_type,
+            headers: record.metadata.headers,
+            trace: record.metadata.trace,
+            last_reason: state.reason,
+            body: record.body,
+        })
+    }
+
+    fn run(
+        &mut self,
+        base: &mut Base,
+        settler: &mut Settler,
+        jobs: Vec<Job>,
+        sent: Millis,
+        granted: &Granted,
+    ) {
+        for mut job in jobs {
+            let (queue, id, fence) = (job.lease.queue.clone(), job.lease.id.clone(), job.lease.fence);
+            if base.draining || base.now >= granted.lease_end {
+                settler.settle(base, &queue, (id, fence), Settlement::Release { after_ms: 0 }, Whose::Nobody);
+                continue;
+            }
+            if let Some(asked) = self.queues.get_mut(&queue) {
+                asked.running += 1;
+            }
+            let held = self.held.insert(HeldJob {
+                queue,
+                id,
+                fence,
+                retry_ms: job.lease.retry_ms,
+                lease_end: granted.lease_end,
+                renew: None,
+                end: None,
+            });
+            if let Some(kept) = self.held.get_mut(held) {
+                kept.renew = Some(base.wheel.insert(renew_at(sent, granted.lease_ms), Timer::Renew(held)));
+                kept.end = Some(base.wheel.insert(granted.lease_end, Timer::LeaseEnd(held)));
+            }
+            job.held = Some(held);
+            base.events.push_back(Event::Run(job));
+        }
+    }
+
+    fn hand_out(
+        &mut self,
+        base: &mut Base,
+        settler: &mut Settler,
+        queue: &QueueName,
+        tokens: &[(Token, u16)],
+        jobs: Vec<Job>,
+    ) {
+        let handed = self.takes.hand_out(base, queue, tokens, jobs);
+        for Job { lease, .. } in handed.unwanted {
+            let release = Settlement::Release { after_ms: 0 };
+            settler.settle(base, queue, (lease.id, lease.fence), release, Whose::Nobody);
+        }
+        for next in handed.asking {
+            self.hunger(&next);
+        }
+    }
+
+    /// A queue that only takes asked is forgotten when none is left, and nobody wakes this engine for it.
+    fn forget_idle(&mut self, base: &mut Base, queue: &QueueName) {
+        let Some(asked) = self.queues.get_mut(queue) else { return };
+        if asked.subscription.is_some() || asked.flying.is_some() || self.takes.any_names(queue) {
+            return;
+        }
+        self.hungry.remove(queue);
+        if asked.registered {
+            if asked.poll.is_none() {
+                self.leaving.insert(queue.clone());
+            }
+        } else if let Some(asked) = self.queues.remove(queue) {
+            base.cancel(asked.poll);
+        }
+    }
+
+    pub(super) fn settle(&mut self, base: &mut Base, settler: &mut Settler, held: Held, verdict: Verdict) {
+        let Some(job) = self.release_slot(base, held) else { return };
+        let settlement = verdict.settlement(job.retry_ms);
+        settler.settle(base, &job.queue, (job.id, job.fence), settlement, Whose::Held(held));
+    }
+
+    /// Whether the engine holds no job of the queue and expects none.
+    pub(super) fn is_done_with(&self, queue: &QueueName) -> bool {
+        self.queues.get(queue).is_some_and(|asked| {
+            asked.subscription.is_some()
+                && asked.running == 0
+                && asked.flying.is_none()
+                && !self.hungry.contains(queue)
+                && !self.takes.any_names(queue)
+        })
+    }
+
+    pub(super) fn handle_renew(&mut self, base: &mut Base, settler: &mut Settler, held: Held) {
+        let lease_ms = base.config.lease_ms;
+        if let Some(job) = self.held.get_mut(held) {
+            job.renew = None;
+            settler.extend(base, &job.queue, (job.id.clone(), job.fence), lease_ms, Whose::Held(held));
+        }
+    }
+
+    pub(super) fn handle_renewed(&mut self, base: &mut Base, renewal: &Renewal) {
+        let held = renewal.held;
+        let lease_ms = base.config.lease_ms;
+        let Some(since) = renewal.since else {
+            self.abandon(base, held);
+            return;
+        };
+        let Some(job) = self.held.get_mut(held) else { return };
+        job.lease_end = job.lease_end.max(ClockModel::lease_end(since, lease_ms));
+        base.cancel(job.end.take());
+        base.cancel(job.renew.take());
+        job.end = Some(base.wheel.insert(job.lease_end, Timer::LeaseEnd(held)));
+        job.renew = Some(base.wheel.insert(renew_at(since, lease_ms), Timer::Renew(held)));
+    }
+
+    pub(super) fn abandon(&mut self, base: &mut Base, held: Held) {
+        if self.release_slot(base, held).is_some() {
+            base.events.push_back(Event::Abandon(held));
+        }
+    }
+
+    /// Redis's clock went forward: leases end so much earlier.
+    pub(super) fn shorten_leases(&mut self, base: &mut Base, forward_ms: u64) {
+        for (held, job) in self.held.iter_mut() {
+            job.lease_end = Millis(job.lease_end.0.saturating_sub(forward_ms));
+            if let Some(key) = job.end.take() {
+                base.wheel.cancel(key);
+            }
+            job.end = Some(base.wheel.insert(job.lease_end, Timer::LeaseEnd(held)));
+            if let Some(key) = job.renew.take() {
+                base.wheel.cancel(key);
+                job.renew = Some(base.wheel.insert(base.now, Timer::Renew(held)));
+            }
+        }
+    }
+
+    fn release_slot(&mut self, base: &mut Base, held: Held) -> Option<HeldJob> {
+        let mut job = self.held.remove(held)?;
+        base.cancel(job.renew.take());
+        base.cancel(job.end.take());
+        if let Some(asked) = self.queues.get_mut(&job.queue) {
+            asked.running -= 1;
+        }
+        Some(job)
+    }
+}
+
+/// How many jobs a reserve may bring, if each must also be delivered and settled out of what is left.
+fn affordable(base: &Base, credit: Credit) -> u16 {
+    let reserve_max = base.config.reserve_max;
+    if credit == Credit::UNLIMITED {
+        return Command::GRANTS_MAX.max(reserve_max);
+    }
+    let per_batch = u64::from(credit.per_job) * u64::from(reserve_max) + 1;
+    let trips = u64::from(credit.trips).saturating_sub(2);
+    let batches = trips / per_batch.max(1);
+    let rest = (trips % per_batch.max(1)).saturating_sub(1) / u64::from(credit.per_job.max(1));
+    u16::try_from(batches * u64::from(reserve_max) + rest).unwrap_or(u16::MAX).min(reserve_max)
+}

@@ -1,0 +1,363 @@
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+use super::base::{Base, BatchId, Timer};
+use crate::wire::Form;
+use crate::{Command, Due, Key, Kind, Millis, QueueName, Refusal, Reply, Settlement, Shard, Ticket, Token};
+
+const COMMANDS_MAX: usize = 32;
+const BYTES_MAX: usize = 1 << 20;
+const FIRST_PAUSE_MS: u64 = 20;
+const LONGEST_PAUSE_MS: u64 = 2_000;
+const FORGET_MS: u64 = 600_000;
+
+/// What is sent, until it is answered: round trips, their timers, resends and pauses between them.
+///
+/// A flight that timed out stays known, since its reply is still welcome; its commands fly again under a new ticket.
+#[derive(Default)]
+pub(super) struct Flights {
+    batches: BTreeMap<BatchId, Batch>,
+    flights: BTreeMap<Ticket, Flight>,
+    ready: BTreeMap<Shard, VecDeque<BatchId>>,
+    batch_count: u64,
+    ticket_count: u64,
+}
+
+/// The machine that a reply goes to. One batch of a lane is under way at a time.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Lane {
+    Publish(QueueName),
+    Reserve(QueueName),
+    Settle(QueueName),
+    Extend(QueueName, u64),
+    Peek(Shard),
+    Tend(QueueName),
+    Ask(Token),
+}
+
+pub(super) struct Batch {
+    pub(super) lane: Lane,
+    pub(super) command: Command,
+    pub(super) first_sent: Option<Millis>,
+    /// A transmission of it is not known to have failed.
+    pub(super) maybe_ran: bool,
+    pub(super) refusal: Option<Refusal>,
+    made: Millis,
+    stamped: Millis,
+    resend_ms: u64,
+    form: Form,
+    tries: u32,
+    flying: Option<Ticket>,
+    pause: Option<Key>,
+}
+
+/// A batch that is over: answered, or given up after its time to resend.
+pub(super) struct Landed {
+    pub(super) batch: Batch,
+    pub(super) reply: Option<Reply>,
+}
+
+struct Flight {
+    sent: Millis,
+    shard: Shard,
+    commands: Vec<Command>,
+    forms: Vec<Form>,
+    batches: Vec<BatchId>,
+    timer: Option<Key>,
+}
+
+/// A batch of commands for one shard, to be sent in order as one round trip.
+#[derive(Clone, Copy, Debug)]
+pub struct Transmit<'a> {
+    /// What to report its fate by.
+    pub ticket: Ticket,
+    /// Where to; on a cluster all commands go to one slot.
+    pub shard: Shard,
+    /// What to send.
+    pub commands: &'a [Command],
+    /// How to name the script of each.
+    pub forms: &'a [Form],
+}
+
+impl Transmit<'_> {
+    /// What decoding the replies needs after the borrow has ended.
+    pub fn kinds(&self) -> Vec<Kind> {
+        self.commands.iter().map(Command::kind).collect()
+    }
+}
+
+impl Flights {
+    pub(super) fn submit(&mut self, base: &Base, lane: Lane, command: Command, resend_ms: u64) -> BatchId {
+        let id = BatchId(self.batch_count);
+        self.batch_count += 1;
+        let shard = command.shard(base.config.shards);
+        let batch = Batch {
+            lane,
+            command,
+            first_sent: None,
+            maybe_ran: false,
+            refusal: None,
+            made: base.now,
+            stamped: base.now,
+            resend_ms,
+            form: Form::Sha,
+            tries: 0,
+            flying: None,
+            pause: None,
+        };
+        self.batches.insert(id, batch);
+        self.ready.entry(shard).or_default().push_back(id);
+        id
+    }
+
+    /// The batch, while it is not in the air.
+    pub(super) fn waiting_mut(&mut self, id: BatchId) -> Option<&mut Batch> {
+        self.batches.get_mut(&id).filter(|batch| batch.flying.is_none())
+    }
+
+    pub(super) fn batch(&self, id: BatchId) -> Option<&Batch> {
+        self.batches.get(&id)
+    }
+
+    /// Nobody waits for the batch any more, and it need not arrive.
+    pub(super) fn drop_batch(&mut self, base: &mut Base, id: BatchId) {
+        if let Some(batch) = self.batches.remove(&id) {
+            base.cancel(batch.pause);
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.batches.is_empty()
+    }
+
+    pub(super) fn transmit(&mut self, base: &mut Base) -> Option<Ticket> {
+        let (shard, ids) = self.next_ready()?;
+        let mut flight = Flight {
+            sent: base.now,
+            shard,
+            commands: Vec::with_capacity(ids.len()),
+            forms: Vec::with_capacity(ids.len()),
+            batches: ids,
+            timer: None,
+        };
+        let ticket = Ticket(self.ticket_count);
+        self.ticket_count += 1;
+        for id in &flight.batches {
+            if let Some(batch) = self.batches.get_mut(id) {
+                batch.elapse(base.now);
+                batch.first_sent = batch.first_sent.or(Some(base.now));
+                batch.flying = Some(ticket);
+                flight.commands.push(core::mem::replace(&mut batch.command, Command::Server));
+                flight.forms.push(batch.form);
+            }
+        }
+        flight.timer = Some(base.after(base.config.flight_ms, Timer::Overdue(ticket)));
+        self.flights.insert(ticket, flight);
+        self.forget_old(base.now);
+        Some(ticket)
+    }
+
+    pub(super) fn transmitted(&self, ticket: Ticket) -> Option<Transmit<'_>> {
+        let flight = self.flights.get(&ticket)?;
+        Some(Transmit { ticket, shard: flight.shard, commands: &flight.commands, forms: &flight.forms })
+    }
+
+    fn next_ready(&mut self) -> Option<(Shard, Vec<BatchId>)> {
+        let batches = &self.batches;
+        self.ready.retain(|_, ids| {
+            ids.retain(|id| batches.contains_key(id));
+            !ids.is_empty()
+        });
+        let (&shard, ids) = self.ready.iter_mut().next()?;
+        let (mut taken, mut bytes) = (Vec::new(), 0);
+        while let Some(id) = ids.front() {
+            let size = batches.get(id).map_or(0, |batch| batch.command.bytes());
+            if taken.len() == COMMANDS_MAX || (!taken.is_empty() && bytes + size > BYTES_MAX) {
+                break;
+            }
+            bytes += size;
+            taken.extend(ids.pop_front());
+        }
+        Some((shard, taken))
+    }
+
+    pub(super) fn handle_replies(
+        &mut self,
+        base: &mut Base,
+        ticket: Ticket,
+        replies: impl IntoIterator<Item = Reply>,
+    ) -> (Option<Millis>, Vec<Landed>) {
+        let Some(mut flight) = self.flights.remove(&ticket) else { return (None, Vec::new()) };
+        base.cancel(flight.timer);
+        let mut landed = Vec::with_capacity(flight.batches.len());
+        let mut replies = replies.into_iter();
+        let commands = core::mem::take(&mut flight.commands);
+        self.take_back(ticket, &flight.batches, commands);
+        for &id in &flight.batches {
+            match replies.next() {
+                Some(Reply::Refused(why)) => self.refused(base, ticket, id, why, &mut landed),
+                Some(reply) => landed.extend(self.land(base, id, Some(reply))),
+                None => self.lost(base, ticket, id, &mut landed),
+            }
+        }
+        (Some(flight.sent), landed)
+    }
+
+    /// The flight may or may not have run; a later reply is not to be expected.
+    pub(super) fn handle_loss(&mut self, base: &mut Base, ticket: Ticket) -> Vec<Landed> {
+        let mut landed = Vec::new();
+        if let Some(mut flight) = self.flights.remove(&ticket) {
+            base.cancel(flight.timer);
+            let commands = core::mem::take(&mut flight.commands);
+            self.take_back(ticket, &flight.batches, commands);
+            for &id in &flight.batches {
+                self.lost(base, ticket, id, &mut landed);
+            }
+        }
+        landed
+    }
+
+    /// The answer is overdue: sent again, while a late reply is still welcome.
+    pub(super) fn handle_overdue(&mut self, base: &mut Base, ticket: Ticket) -> Vec<Landed> {
+        let mut landed = Vec::new();
+        let Some(flight) = self.flights.get_mut(&ticket) else { return landed };
+        flight.timer = None;
+        let (ids, commands) = (flight.batches.clone(), core::mem::take(&mut flight.commands));
+        self.take_back(ticket, &ids, commands);
+        for id in ids {
+            self.lost(base, ticket, id, &mut landed);
+        }
+        landed
+    }
+
+    pub(super) fn handle_resend(&mut self, base: &mut Base, id: BatchId) -> Vec<Landed> {
+        if let Some(batch) = self.batches.get_mut(&id) {
+            batch.pause = None;
+        }
+        let mut landed = Vec::new();
+        self.resend(base, id, &mut landed);
+        landed
+    }
+
+    fn take_back(&mut self, ticket: Ticket, ids: &[BatchId], commands: Vec<Command>) {
+        for (id, command) in ids.iter().zip(commands) {
+            if let Some(batch) = self.batches.get_mut(id).filter(|batch| batch.flying == Some(ticket)) {
+                batch.command = command;
+            }
+        }
+    }
+
+    fn land(&mut self, base: &mut Base, id: BatchId, reply: Option<Reply>) -> Option<Landed> {
+        let mut batch = self.batches.remove(&id)?;
+        base.cancel(batch.pause);
+        if let Some(flight) = batch.flying.and_then(|ticket| self.flights.get_mut(&ticket)) {
+            let place = flight.batches.iter().position(|have| *have == id);
+            if let Some(command) = place.and_then(|place| flight.commands.get(place)) {
+                batch.command = command.clone();
+            }
+        }
+        Some(Landed { batch, reply })
+    }
+
+    fn refused(
+        &mut self,
+        base: &mut Base,
+        ticket: Ticket,
+        id: BatchId,
+        why: Refusal,
+        landed: &mut Vec<Landed>,
+    ) {
+        let Some(batch) = self.batches.get_mut(&id).filter(|batch| batch.flying == Some(ticket)) else {
+            return;
+        };
+        batch.flying = None;
+        batch.refusal = Some(why);
+        if why == Refusal::NoScript && batch.form == Form::Sha {
+            batch.form = Form::Source;
+            self.resend(base, id, landed);
+        } else {
+            batch.form = Form::Sha;
+            self.pause(base, id, landed);
+        }
+    }
+
+    fn lost(&mut self, base: &mut Base, ticket: Ticket, id: BatchId, landed: &mut Vec<Landed>) {
+        let Some(batch) = self.batches.get_mut(&id).filter(|batch| batch.flying == Some(ticket)) else {
+            return;
+        };
+        batch.flying = None;
+        batch.maybe_ran = true;
+        batch.form = Form::Sha;
+        if batch.tries == 0 {
+            batch.tries = 1;
+            self.resend(base, id, landed);
+        } else {
+            self.pause(base, id, landed);
+        }
+    }
+
+    fn pause(&mut self, base: &mut Base, id: BatchId, landed: &mut Vec<Landed>) {
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        if batch.is_too_old(base.now) {
+            landed.extend(self.land(base, id, None));
+            return;
+        }
+        let longest = (FIRST_PAUSE_MS << batch.tries.min(16)).min(LONGEST_PAUSE_MS);
+        batch.tries += 1;
+        let spread = (id.0 ^ base.identity.0).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
+        batch.pause = Some(base.after(longest - spread % (longest / 2), Timer::Resend(id)));
+    }
+
+    fn resend(&mut self, base: &mut Base, id: BatchId, landed: &mut Vec<Landed>) {
+        let Some(batch) = self.batches.get(&id) else { return };
+        if batch.is_too_old(base.now) {
+            landed.extend(self.land(base, id, None));
+        } else {
+            self.ready.entry(batch.command.shard(base.config.shards)).or_default().push_back(id);
+        }
+    }
+
+    fn forget_old(&mut self, now: Millis) {
+        while let Some(oldest) = self.flights.first_entry() {
+            if oldest.get().timer.is_some() || now.since(oldest.get().sent) < FORGET_MS {
+                break;
+            }
+            oldest.remove();
+        }
+    }
+}
+
+impl Batch {
+    /// Only what may have run must stop being sent: scripts forget sessions after a while.
+    fn is_too_old(&self, now: Millis) -> bool {
+        let since = if self.maybe_ran { self.first_sent.unwrap_or(self.made) } else { self.made };
+        now.since(since) >= self.resend_ms
+    }
+
+    /// Delays count from the call: what has passed since is taken off, a millisecond less, for the clock's own rounding.
+    fn elapse(&mut self, now: Millis) {
+        let ms = now.since(self.stamped).saturating_sub(1);
+        self.stamped = now;
+        if ms == 0 {
+            return;
+        }
+        match &mut self.command {
+            Command::Publish { jobs, .. } => jobs.iter_mut().for_each(|job| shorten(&mut job.due, ms)),
+            Command::Reschedule { jobs, .. } => jobs.iter_mut().for_each(|(_, due)| shorten(due, ms)),
+            Command::Settle { leases, .. } => {
+                for (_, _, settlement) in leases {
+                    if let Settlement::Nack { after_ms, .. } | Settlement::Snooze { after_ms } = settlement {
+                        *after_ms = after_ms.saturating_sub(ms);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+pub(super) fn shorten(due: &mut Due, ms: u64) {
+    if let Due::After { ms: left } = due {
+        *left = left.saturating_sub(ms);
+    }
+}

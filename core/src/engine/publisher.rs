@@ -1,0 +1,243 @@
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
+
+use super::base::{Base, BatchId, Timer};
+use super::flight::{Flights, Landed, Lane, shorten};
+use crate::{
+    Answer, Backlogged, Command, Entry, Fault, Full, Key, Millis, NewJob, PublishOutcome, QueueName, Refusal,
+    Reply, Session, Token, UnixMicros,
+};
+
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Coalesces jobs into batches, a lane a queue: what arrives while a batch is in the air rides on the next.
+#[derive(Default)]
+pub(super) struct Publisher {
+    lanes: BTreeMap<QueueName, PublishLane>,
+    idle: BTreeSet<QueueName>,
+    callers: BTreeMap<Token, QueueName>,
+    jobs: usize,
+    bytes: usize,
+}
+
+#[derive(Default)]
+struct PublishLane {
+    pending: VecDeque<Pending>,
+    flying: Option<(BatchId, Vec<Caller>)>,
+}
+
+struct Pending {
+    entry: Entry,
+    called: Millis,
+    caller: Caller,
+}
+
+struct Caller {
+    token: Token,
+    generated: bool,
+    deadline: Key,
+    answered: bool,
+}
+
+impl Publisher {
+    pub(super) fn publish(
+        &mut self,
+        base: &mut Base,
+        token: Token,
+        job: NewJob,
+    ) -> Result<(), Backlogged<NewJob>> {
+        if self.room(base) == 0 || self.bytes + job.body.len() > base.config.pending_bytes {
+            return Err(Backlogged(job));
+        }
+        let (queue, generated, timeout_ms) = (job.queue.clone(), job.generated, job.timeout_ms);
+        match job.into_entry(base.config.compression) {
+            Err(error) => base.answer(token, Err(Fault::Record(error))),
+            Ok(entry) => {
+                let deadline = base.after(timeout_ms, Timer::PublishDeadline(token));
+                self.jobs += 1;
+                self.bytes += entry.record.len();
+                self.callers.insert(token, queue.clone());
+                let caller = Caller { token, generated, deadline, answered: false };
+                self.push(queue, Pending { entry, called: base.now, caller });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn room(&self, base: &Base) -> usize {
+        if self.bytes >= base.config.pending_bytes {
+            return 0;
+        }
+        base.config.pending_jobs.saturating_sub(self.jobs)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.jobs == 0
+    }
+
+    fn push(&mut self, queue: QueueName, pending: Pending) {
+        let lane = self.lanes.entry(queue.clone()).or_default();
+        lane.pending.push_back(pending);
+        if lane.flying.is_none() {
+            self.idle.insert(queue);
+        }
+    }
+
+    pub(super) fn form(&mut self, base: &mut Base, flights: &mut Flights) {
+        for queue in core::mem::take(&mut self.idle) {
+            let Some(lane) = self.lanes.get_mut(&queue) else { continue };
+            let (mut jobs, mut callers, mut bytes) = (Vec::new(), Vec::new(), 0);
+            while let Some(next) = lane.pending.front() {
+                let size = next.entry.record.len();
+                if jobs.len() == Command::JOBS_MAX || (!jobs.is_empty() && bytes + size > BATCH_BYTES) {
+                    break;
+                }
+                bytes += size;
+                let Some(Pending { mut entry, called, caller }) = lane.pending.pop_front() else { break };
+                shorten(&mut entry.due, base.now.since(called).saturating_sub(1));
+                jobs.push(entry);
+                callers.push(caller);
+            }
+            if jobs.is_empty() {
+                self.lanes.remove(&queue);
+                continue;
+            }
+            let session = Session { engine: base.identity, lane: 0, sequence: base.next_sequence() };
+            let ceiling = base.config.ceiling;
+            let command = Command::Publish { queue: queue.clone(), session, ceiling, jobs };
+            let batch = flights.submit(base, Lane::Publish(queue), command, base.config.resend_ms);
+            lane.flying = Some((batch, callers));
+        }
+    }
+
+    pub(super) fn handle_landed(&mut self, base: &mut Base, queue: &QueueName, landed: Landed) {
+        let Some((_, callers)) = self.lanes.get_mut(queue).and_then(|lane| lane.flying.take()) else {
+            return;
+        };
+        self.idle.insert(queue.clone());
+        let Landed { batch, reply } = landed;
+        let Command::Publish { jobs, .. } = batch.command else { return };
+        let (maybe_ran, refusal) = (batch.maybe_ran, batch.refusal);
+        match reply {
+            Some(Reply::Published { since, outcomes, full, .. }) => {
+                for ((caller, entry), outcome) in callers.into_iter().zip(jobs).zip(outcomes) {
+                    let entry = Accepted { entry, since, full, maybe_ran };
+                    self.settle_caller(base, queue, caller, entry, outcome);
+                }
+            }
+            other => {
+                let fault = match other {
+                    Some(Reply::Moved { epoch, .. }) => Fault::Moved { queue: queue.clone(), epoch },
+                    Some(Reply::Broken(why)) => Fault::Broken(why),
+                    None if !maybe_ran => Fault::NotSent(refusal),
+                    _ => Fault::Unknown,
+                };
+                for (caller, entry) in callers.into_iter().zip(jobs) {
+                    self.finish(base, &caller, &entry, Err(fault.clone()));
+                }
+            }
+        }
+    }
+
+    fn settle_caller(
+        &mut self,
+        base: &mut Base,
+        queue: &QueueName,
+        caller: Caller,
+        accepted: Accepted,
+        outcome: PublishOutcome,
+    ) {
+        let Accepted { mut entry, since, full, maybe_ran } = accepted;
+        let id = entry.id.clone();
+        let answer = match outcome {
+            PublishOutcome::Duplicate if caller.generated && !maybe_ran && !caller.answered => {
+                entry.id = id.redrawn(base.identity.0 ^ base.next_sequence());
+                let pending = Pending { entry, called: base.now, caller };
+                self.push(queue.clone(), pending);
+                return;
+            }
+            PublishOutcome::Duplicate if !caller.generated => Ok(Answer::Duplicate { id }),
+            PublishOutcome::New | PublishOutcome::Duplicate => {
+                Ok(Answer::Published { id, due: entry.due.counted_from(since) })
+            }
+            PublishOutcome::Full => {
+                let ceiling = base.config.ceiling;
+                let unknown = Full { jobs: ceiling.jobs, dead: 0, bytes: 0, ceiling };
+                Err(Fault::QueueFull { queue: queue.clone(), full: full.unwrap_or(unknown) })
+            }
+        };
+        self.finish(base, &caller, &entry, answer);
+    }
+
+    fn finish(&mut self, base: &mut Base, caller: &Caller, entry: &Entry, answer: Result<Answer, Fault>) {
+        self.jobs -= 1;
+        self.bytes -= entry.record.len();
+        if !caller.answered {
+            base.wheel.cancel(caller.deadline);
+            self.callers.remove(&caller.token);
+            base.answer(caller.token, answer);
+        }
+    }
+
+    /// The caller is answered. A job that may have been sent stays in its batch, since a resend carries the same jobs.
+    pub(super) fn handle_deadline(&mut self, base: &mut Base, flights: &mut Flights, token: Token) {
+        let Some(queue) = self.callers.remove(&token) else { return };
+        let Some(lane) = self.lanes.get_mut(&queue) else { return };
+        if let Some(place) = lane.pending.iter().position(|pending| pending.caller.token == token) {
+            let why = lane.flying.as_ref().and_then(|(batch, _)| flights.batch(*batch)?.refusal);
+            if let Some(pending) = lane.pending.remove(place) {
+                self.withdraw(base, &pending.entry, token, why);
+            }
+            return;
+        }
+        let Some((batch, callers)) = &mut lane.flying else { return };
+        let Some(place) = callers.iter().position(|caller| caller.token == token && !caller.answered) else {
+            return;
+        };
+        let batch = *batch;
+        match flights.waiting_mut(batch).filter(|batch| !batch.maybe_ran) {
+            None => {
+                callers[place].answered = true;
+                base.answer(token, Err(Fault::Unknown));
+            }
+            Some(waiting) => {
+                callers.remove(place);
+                let why = waiting.refusal;
+                let Command::Publish { jobs, .. } = &mut waiting.command else { return };
+                let entry = jobs.remove(place);
+                if jobs.is_empty() {
+                    flights.drop_batch(base, batch);
+                    lane.flying = None;
+                    self.idle.insert(queue);
+                }
+                self.withdraw(base, &entry, token, why);
+            }
+        }
+    }
+
+    fn withdraw(&mut self, base: &mut Base, entry: &Entry, token: Token, why: Option<Refusal>) {
+        self.jobs -= 1;
+        self.bytes -= entry.record.len();
+        base.answer(token, Err(Fault::NotSent(why)));
+    }
+
+    /// Nobody waits for the answer; the job is published all the same.
+    pub(super) fn forget(&mut self, base: &mut Base, token: Token) -> bool {
+        let Some(queue) = self.callers.remove(&token) else { return false };
+        let Some(lane) = self.lanes.get_mut(&queue) else { return true };
+        let pending = lane.pending.iter_mut().map(|pending| &mut pending.caller);
+        let flying = lane.flying.iter_mut().flat_map(|(_, callers)| callers.iter_mut());
+        if let Some(caller) = pending.chain(flying).find(|caller| caller.token == token) {
+            caller.answered = true;
+            base.wheel.cancel(caller.deadline);
+        }
+        true
+    }
+}
+
+struct Accepted {
+    entry: Entry,
+    since: UnixMicros,
+    full: Option<Full>,
+    maybe_ran: bool,
+}

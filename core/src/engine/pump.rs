@@ -1,0 +1,221 @@
+use alloc::collections::{BTreeMap, BTreeSet};
+
+use super::base::{Base, Timer};
+use super::flight::{Flights, Landed, Lane};
+use crate::{
+    ClockModel, Command, Event, Forward, Identity, Key, Millis, Pumping, QueueName, Reply, Shard, UnixMs,
+};
+
+const ENTRIES: u16 = 64;
+const TEND_LIMIT: u16 = 256;
+const STUCK_MS: u64 = 1_000;
+
+/// Tends shards: holds their pump lease if nobody else does, arms a timer for what comes next in each queue, and does
+/// what must happen there.
+pub(super) struct Pump {
+    shards: BTreeMap<Shard, Tending>,
+    queues: BTreeMap<QueueName, Tended>,
+    idle: BTreeSet<QueueName>,
+    active: bool,
+}
+
+#[derive(Default)]
+struct Tending {
+    flying: bool,
+    wanted: bool,
+    timer: Option<Key>,
+    /// Until when the lease is ours, by the engine's clock.
+    lease_end: Option<Millis>,
+    entries: BTreeMap<QueueName, Key>,
+}
+
+#[derive(Default)]
+struct Tended {
+    flying: bool,
+    again: bool,
+    forward: Option<Forward>,
+}
+
+impl Pump {
+    pub(super) fn new(base: &Base) -> Pump {
+        let shards = match base.config.pump {
+            Pumping::Never => BTreeMap::new(),
+            _ => base.config.shards.iter().map(|shard| (shard, Tending::default())).collect(),
+        };
+        let mut pump = Pump { shards, queues: BTreeMap::new(), idle: BTreeSet::new(), active: false };
+        pump.set_active(base, base.config.pump == Pumping::Always);
+        pump
+    }
+
+    /// Whether this engine is to tend shards now.
+    pub(super) fn set_active(&mut self, base: &Base, active: bool) {
+        let active = active && !base.draining;
+        if active && !self.active {
+            self.shards.values_mut().for_each(|tending| tending.wanted = true);
+        }
+        self.active = active;
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.queues.values().all(|tended| !tended.flying) && self.shards.values().all(Tending::is_idle)
+    }
+
+    pub(super) fn holds(&self, shard: Shard, now: Millis) -> bool {
+        self.shards.get(&shard).and_then(|tending| tending.lease_end).is_some_and(|end| now < end)
+    }
+
+    /// Asks every shard afresh: notifications may have been missed, or the clock has stepped.
+    pub(super) fn look_again(&mut self) {
+        if self.active {
+            self.shards.values_mut().for_each(|tending| tending.wanted = true);
+        }
+    }
+
+    pub(super) fn handle_head(&mut self, now: Millis, shard: Shard) {
+        if self.active && self.holds(shard, now) {
+            if let Some(tending) = self.shards.get_mut(&shard) {
+                tending.wanted = true;
+            }
+        }
+    }
+
+    pub(super) fn handle_peek_timer(&mut self, shard: Shard) {
+        if let Some(tending) = self.shards.get_mut(&shard) {
+            tending.timer = None;
+            tending.wanted = self.active;
+        }
+    }
+
+    /// The time of a queue's next event has come: `true` if it is to be looked after now.
+    pub(super) fn handle_entry(&mut self, shard: Shard, queue: &QueueName) -> bool {
+        self.shards.get_mut(&shard).is_some_and(|tending| tending.entries.remove(queue).is_some())
+            && self.active
+    }
+
+    /// Does in the queue what must happen there, which also wakes an engine if jobs are due.
+    pub(super) fn tend(&mut self, queue: &QueueName) {
+        let tended = self.queues.entry(queue.clone()).or_default();
+        if tended.flying {
+            tended.again = true;
+        } else {
+            self.idle.insert(queue.clone());
+        }
+    }
+
+    /// Something just learnt when the next event of the queue is.
+    pub(super) fn schedule(&mut self, base: &mut Base, queue: &QueueName, next: Option<UnixMs>) {
+        let shard = base.config.shards.of(queue);
+        if !self.active || !self.holds(shard, base.now) {
+            return;
+        }
+        let Some(tending) = self.shards.get_mut(&shard) else { return };
+        let old = tending.entries.remove(queue);
+        base.cancel(old);
+        if let Some(at) = next.and_then(|at| base.clock.ask_at(base.now, at)) {
+            let key = base.wheel.insert(at, Timer::Tend(queue.clone()));
+            tending.entries.insert(queue.clone(), key);
+        }
+    }
+
+    pub(super) fn form(&mut self, base: &mut Base, flights: &mut Flights) {
+        for (&shard, tending) in &mut self.shards {
+            let leave = !self.active && tending.lease_end.is_some();
+            if tending.flying || !(tending.wanted || leave) {
+                continue;
+            }
+            (tending.flying, tending.wanted) = (true, false);
+            let lease_ms = if leave { 0 } else { base.config.pump_lease_ms };
+            let command =
+                Command::Peek { shard, engine: base.identity, entries: ENTRIES, lease_ms, stay: true };
+            flights.submit(base, Lane::Peek(shard), command, base.config.pump_lease_ms);
+        }
+        for queue in core::mem::take(&mut self.idle) {
+            let Some(tended) = self.queues.get_mut(&queue) else { continue };
+            (tended.flying, tended.again) = (true, false);
+            let command =
+                Command::Tend { queue: queue.clone(), limit: TEND_LIMIT, forward: tended.forward.clone() };
+            flights.submit(base, Lane::Tend(queue), command, base.config.pump_lease_ms);
+        }
+    }
+
+    pub(super) fn handle_peeked(&mut self, base: &mut Base, shard: Shard, landed: Landed) {
+        let active = self.active;
+        let Some(tending) = self.shards.get_mut(&shard) else { return };
+        tending.flying = false;
+        base.cancel(tending.timer.take());
+        for (_, key) in core::mem::take(&mut tending.entries) {
+            base.wheel.cancel(key);
+        }
+        tending.lease_end = None;
+        let Some(Reply::Peeked { holder, agenda, .. }) = landed.reply else {
+            if !active {
+                return;
+            }
+            base.events.push_back(Event::Fault(landed.batch.fault(landed.reply)));
+            tending.timer = Some(base.after(STUCK_MS, Timer::Peek(shard)));
+            return;
+        };
+        let sent = landed.batch.first_sent.unwrap_or(base.now);
+        let ours = holder.is_some_and(|(holder, _)| holder == base.identity);
+        tending.lease_end = ours.then(|| ClockModel::lease_end(sent, base.config.pump_lease_ms));
+        if !active {
+            return;
+        }
+        let next = match holder {
+            Some(_) if ours => {
+                let last = tending.arm(base, &agenda);
+                let renew = sent + base.config.pump_lease_ms / 2;
+                last.map_or(renew, |last| renew.min(last))
+            }
+            other => standby(base, other),
+        };
+        tending.timer = Some(base.wheel.insert(next.max(base.now + 1), Timer::Peek(shard)));
+    }
+
+    /// What was reaped or expired is told to nobody: the store counts it.
+    pub(super) fn handle_tended(&mut self, base: &mut Base, queue: &QueueName, landed: Landed) {
+        let Some(tended) = self.queues.get_mut(queue) else { return };
+        tended.flying = false;
+        let mut again = tended.again && !base.draining;
+        let mut next = None;
+        match landed.reply {
+            Some(Reply::Tended { time, next: at, more, forward, .. }) => {
+                let found = forward.is_some() && forward != tended.forward;
+                tended.forward = forward;
+                again |= (more || found) && !base.draining;
+                next = at.map(|at| if at <= time.floor_ms() { time.floor_ms() + STUCK_MS } else { at });
+            }
+            other => base.events.push_back(Event::Fault(landed.batch.fault(other))),
+        }
+        if again {
+            self.idle.insert(queue.clone());
+        } else if self.queues.get(queue).is_some_and(|tended| tended.forward.is_none()) || base.draining {
+            self.queues.remove(queue);
+        }
+        self.schedule(base, queue, next);
+    }
+}
+
+impl Tending {
+    fn is_idle(&self) -> bool {
+        !self.flying && self.lease_end.is_none()
+    }
+
+    /// Arms a timer for each entry; if there may be more, answers when the last one is due.
+    fn arm(&mut self, base: &mut Base, agenda: &[(QueueName, UnixMs)]) -> Option<Millis> {
+        let mut last = None;
+        for (queue, at) in agenda {
+            if let Some(at) = base.clock.ask_at(base.now, *at) {
+                last = Some(at);
+                let key = base.wheel.insert(at, Timer::Tend(queue.clone()));
+                self.entries.insert(queue.clone(), key);
+            }
+        }
+        last.filter(|_| agenda.len() == usize::from(ENTRIES))
+    }
+}
+
+fn standby(base: &Base, holder: Option<(Identity, UnixMs)>) -> Millis {
+    let end = holder.and_then(|(_, until)| base.clock.ask_at(base.now, until));
+    end.unwrap_or(base.now + base.config.pump_lease_ms).max(base.now + STUCK_MS)
+}

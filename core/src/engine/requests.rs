@@ -1,0 +1,223 @@
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use super::base::{Base, BatchId, Timer};
+use super::flight::{Flights, Landed, Lane};
+use crate::{
+    Answer, Ask, Backlogged, Command, DeadLetters, Fault, Key, Reply, Request, Sizes, Stats, Token, UnixMs,
+};
+
+const LIST_BYTES: u64 = 1 << 20;
+const CONFLICTS_MAX: u32 = 16;
+
+/// Ad-hoc requests, each a command or a few of them one after the other.
+#[derive(Default)]
+pub(super) struct Requests {
+    waiting: BTreeMap<Token, Waiting>,
+}
+
+struct Waiting {
+    ask: Ask,
+    batch: BatchId,
+    deadline: Key,
+    until: Option<UnixMs>,
+    moved: u64,
+    conflicts: u32,
+}
+
+/// What follows on a reply.
+enum Next {
+    Answer(Result<Answer, Fault>),
+    Send(Command),
+}
+
+impl Requests {
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(super) fn request(
+        &mut self,
+        base: &mut Base,
+        flights: &mut Flights,
+        token: Token,
+        request: Request,
+    ) -> Result<(), Backlogged<Request>> {
+        if self.waiting.len() >= base.config.pending_requests {
+            return Err(Backlogged(request));
+        }
+        let Request { ask, timeout_ms } = request;
+        // What died before the request is meant, as near as this engine knows Redis's clock: a repeat means the same.
+        let until = base.clock.redis_now(base.now).map(|(_, latest)| latest.ceil_ms());
+        let Some(command) = first(&ask, until) else { return Ok(()) };
+        let batch = flights.submit(base, Lane::Ask(token), command, base.config.resend_ms);
+        let deadline = base.after(timeout_ms, Timer::AskDeadline(token));
+        self.waiting.insert(token, Waiting { ask, batch, deadline, until, moved: 0, conflicts: 0 });
+        Ok(())
+    }
+
+    pub(super) fn handle_landed(
+        &mut self,
+        base: &mut Base,
+        flights: &mut Flights,
+        token: Token,
+        landed: Landed,
+    ) {
+        let Some(waiting) = self.waiting.get_mut(&token) else { return };
+        let next = match landed.reply {
+            Some(reply) if !matches!(reply, Reply::Broken(_)) => {
+                waiting.handle_reply(reply, landed.batch.maybe_ran)
+            }
+            other => Next::Answer(Err(landed.batch.fault(other))),
+        };
+        match next {
+            Next::Send(command) => {
+                waiting.batch = flights.submit(base, Lane::Ask(token), command, base.config.resend_ms);
+            }
+            Next::Answer(answer) => {
+                base.wheel.cancel(waiting.deadline);
+                self.waiting.remove(&token);
+                base.answer(token, answer);
+            }
+        }
+    }
+
+    pub(super) fn handle_deadline(&mut self, base: &mut Base, flights: &mut Flights, token: Token) {
+        let Some(waiting) = self.waiting.remove(&token) else { return };
+        let fault = match flights.waiting_mut(waiting.batch) {
+            Some(batch) if !batch.maybe_ran => Fault::NotSent(batch.refusal),
+            _ => Fault::Unknown,
+        };
+        flights.drop_batch(base, waiting.batch);
+        base.answer(token, Err(fault));
+    }
+
+    /// Nobody waits for the answer; what was asked is carried out all the same.
+    pub(super) fn forget(&mut self, base: &mut Base, token: Token) {
+        if let Some(waiting) = self.waiting.remove(&token) {
+            base.wheel.cancel(waiting.deadline);
+        }
+    }
+}
+
+/// The command a request begins with; `None` for what the settler does.
+fn first(ask: &Ask, until: Option<UnixMs>) -> Option<Command> {
+    let limit = 500;
+    Some(match ask.clone() {
+        Ask::Settle { .. } | Ask::Extend { .. } => return None,
+        Ask::Open { shards } => Command::Open { shards },
+        Ask::Server => Command::Server,
+        Ask::Cancel { queue, ids } => Command::Cancel { queue, ids },
+        Ask::Reschedule { queue, jobs } => Command::Reschedule { queue, jobs },
+        Ask::Inspect { queue, id } => Command::Inspect { queue, id },
+        Ask::List { queue, place, limit, after } => {
+            Command::List { queue, place, limit, max_bytes: LIST_BYTES, after }
+        }
+        Ask::Stats { queue, hours } => Command::Stats { queue, hours },
+        Ask::Queues { shard, cursor, count } => Command::Queues { shard, cursor, count },
+        Ask::Requeue { queue, ids } => Command::Requeue { queue, dead: DeadLetters { ids, until, limit } },
+        Ask::Purge { queue, ids } => Command::Purge { queue, dead: DeadLetters { ids, until, limit } },
+        Ask::Configure { queue, cfgver: Some(cfgver), config } => {
+            Command::Configure { queue, cfgver: Some(cfgver), config }
+        }
+        Ask::Configure { queue, .. } | Ask::Pause { queue, .. } | Ask::Destroy { queue } => {
+            Command::Stats { queue, hours: 0 }
+        }
+    })
+}
+
+impl Waiting {
+    fn handle_reply(&mut self, reply: Reply, maybe_ran: bool) -> Next {
+        let answer = match reply {
+            Reply::Counted { stats, .. } => return self.handle_stats(stats),
+            Reply::DeadMoved { until, moved, left, outcomes, .. } => {
+                return self.handle_dead(until, moved, left, outcomes);
+            }
+            Reply::ConfigConflict { cfgver, found, .. } => {
+                return match &self.ask {
+                    Ask::Configure { config, .. } if maybe_ran && *config == found => {
+                        Next::Answer(Ok(Answer::Configured { cfgver }))
+                    }
+                    _ => self.handle_conflict(cfgver),
+                };
+            }
+            Reply::PauseConflict { cfgver, paused, .. } => {
+                return match &self.ask {
+                    Ask::Pause { paused: wanted, .. } if *wanted == paused => {
+                        Next::Answer(Ok(Answer::Configured { cfgver }))
+                    }
+                    _ => self.handle_conflict(cfgver),
+                };
+            }
+            Reply::Opened { layout, shards, .. } => Answer::Opened { layout, shards },
+            Reply::Server { version, policy } => Answer::Server { version, policy },
+            Reply::Cancelled { outcomes } => Answer::Cancelled(outcomes),
+            Reply::Rescheduled { outcomes, dues, .. } => {
+                Answer::Rescheduled(outcomes.into_iter().zip(dues).collect())
+            }
+            Reply::Found { job, .. } => Answer::Inspected(Some(job)),
+            Reply::Listed { jobs, more, .. } => Answer::Listed { jobs, more },
+            Reply::Named { queues, cursor } => Answer::Named { queues, cursor },
+            Reply::Configured { cfgver, .. } => Answer::Configured { cfgver },
+            Reply::Destroyed { waiting, leased, dead, .. } => {
+                Answer::Destroyed(Some(Sizes { waiting, leased, dead }))
+            }
+            Reply::Gone { .. } if matches!(self.ask, Ask::Inspect { .. }) => Answer::Inspected(None),
+            Reply::Gone { .. } => Answer::Destroyed(None),
+            other => return Next::Answer(Err(Fault::Broken(alloc::format!("unexpected answer {other:?}")))),
+        };
+        Next::Answer(Ok(answer))
+    }
+
+    fn handle_stats(&mut self, stats: Stats) -> Next {
+        match &self.ask {
+            Ask::Configure { queue, config, .. } => Next::Send(Command::Configure {
+                queue: queue.clone(),
+                cfgver: Some(stats.cfgver),
+                config: config.clone(),
+            }),
+            Ask::Pause { paused, .. } if stats.paused == *paused => {
+                Next::Answer(Ok(Answer::Configured { cfgver: stats.cfgver }))
+            }
+            Ask::Pause { queue, paused } => Next::Send(Command::Pause {
+                queue: queue.clone(),
+                cfgver: Some(stats.cfgver),
+                paused: *paused,
+            }),
+            Ask::Destroy { queue } => match stats.born {
+                Some(born) => Next::Send(Command::Destroy { queue: queue.clone(), born }),
+                None => Next::Answer(Ok(Answer::Destroyed(None))),
+            },
+            _ => Next::Answer(Ok(Answer::Counted(stats))),
+        }
+    }
+
+    /// Somebody else changed the queue since it was read: read again, unless the caller named the version it replaces.
+    fn handle_conflict(&mut self, cfgver: u64) -> Next {
+        self.conflicts += 1;
+        let named = matches!(&self.ask, Ask::Configure { cfgver: Some(_), .. });
+        match self.ask.clone() {
+            Ask::Configure { queue, .. } | Ask::Pause { queue, .. }
+                if !named && self.conflicts < CONFLICTS_MAX =>
+            {
+                Next::Send(Command::Stats { queue, hours: 0 })
+            }
+            _ => Next::Answer(Ok(Answer::Conflict { cfgver })),
+        }
+    }
+
+    fn handle_dead(&mut self, until: UnixMs, moved: u64, left: u64, outcomes: Vec<bool>) -> Next {
+        self.moved += moved;
+        self.until = Some(until);
+        let (all, limit) = (DeadLetters { ids: None, until: self.until, limit: 500 }, 500);
+        match &self.ask {
+            Ask::Requeue { queue, ids: None } if moved == limit => {
+                Next::Send(Command::Requeue { queue: queue.clone(), dead: all })
+            }
+            Ask::Purge { queue, ids: None } if moved == limit => {
+                Next::Send(Command::Purge { queue: queue.clone(), dead: all })
+            }
+            _ => Next::Answer(Ok(Answer::DeadMoved { moved: self.moved, left, outcomes })),
+        }
+    }
+}

@@ -1,0 +1,274 @@
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
+
+use super::base::{Base, BatchId, Timer};
+use super::flight::{Batch, Flights, Landed, Lane};
+use crate::{
+    Answer, Command, Event, ExtendOutcome, Fault, Fence, Held, JobId, Key, Millis, QueueName, Reply,
+    SettleOutcome, Settlement, Token,
+};
+
+/// Ends and renews leases, managed and foreign, coalesced in lanes a queue.
+#[derive(Default)]
+pub(super) struct Settler {
+    settles: BTreeMap<QueueName, Leases<Settlement>>,
+    extends: BTreeMap<(QueueName, u64), Leases<()>>,
+    idle_settles: BTreeSet<QueueName>,
+    idle_extends: BTreeSet<(QueueName, u64)>,
+    callers: BTreeMap<Token, Key>,
+}
+
+/// What waits and what flies in a lane.
+struct Leases<T> {
+    pending: VecDeque<(JobId, Fence, T, Whose, Millis)>,
+    flying: Option<(BatchId, Vec<Whose>)>,
+}
+
+/// Who is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whose {
+    Held(Held),
+    Caller(Token),
+    Nobody,
+}
+
+/// What became of a renewal of a managed job.
+pub(super) struct Renewal {
+    pub(super) held: Held,
+    /// The time from which the new lease counts; `None` if it is lost.
+    pub(super) since: Option<Millis>,
+}
+
+impl<T> Default for Leases<T> {
+    fn default() -> Leases<T> {
+        Leases { pending: VecDeque::new(), flying: None }
+    }
+}
+
+impl Settler {
+    pub(super) fn settle(
+        &mut self,
+        base: &Base,
+        queue: &QueueName,
+        (id, fence): (JobId, Fence),
+        settlement: Settlement,
+        whose: Whose,
+    ) {
+        let lane = self.settles.entry(queue.clone()).or_default();
+        lane.pending.push_back((id, fence, settlement, whose, base.now));
+        if lane.flying.is_none() {
+            self.idle_settles.insert(queue.clone());
+        }
+    }
+
+    pub(super) fn extend(
+        &mut self,
+        base: &Base,
+        queue: &QueueName,
+        (id, fence): (JobId, Fence),
+        lease_ms: u64,
+        whose: Whose,
+    ) {
+        let key = (queue.clone(), lease_ms);
+        let lane = self.extends.entry(key.clone()).or_default();
+        lane.pending.push_back((id, fence, (), whose, base.now));
+        if lane.flying.is_none() {
+            self.idle_extends.insert(key);
+        }
+    }
+
+    /// A caller waits for the answer until `timeout_ms` have passed.
+    pub(super) fn await_answer(&mut self, base: &mut Base, token: Token, timeout_ms: u64) {
+        let deadline = base.after(timeout_ms, Timer::AskDeadline(token));
+        self.callers.insert(token, deadline);
+    }
+
+    pub(super) fn callers(&self) -> usize {
+        self.callers.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.settles.values().all(Leases::is_empty) && self.extends.values().all(Leases::is_empty)
+    }
+
+    /// `tidy` says whether the engine's last lease of a queue ends now.
+    pub(super) fn form(&mut self, base: &mut Base, flights: &mut Flights, tidy: impl Fn(&QueueName) -> bool) {
+        for key in core::mem::take(&mut self.idle_extends) {
+            let Some(lane) = self.extends.get_mut(&key) else { continue };
+            let (mut leases, mut whose) = (Vec::new(), Vec::new());
+            for (id, fence, (), who, _) in lane.take() {
+                leases.push((id, fence));
+                whose.push(who);
+            }
+            if leases.is_empty() {
+                self.extends.remove(&key);
+                continue;
+            }
+            let (queue, lease_ms) = key;
+            let command = Command::Extend { queue: queue.clone(), lease_ms, leases };
+            let resend_ms = lease_ms.min(base.config.resend_ms);
+            lane.flying =
+                Some((flights.submit(base, Lane::Extend(queue, lease_ms), command, resend_ms), whose));
+        }
+        for queue in core::mem::take(&mut self.idle_settles) {
+            let Some(lane) = self.settles.get_mut(&queue) else { continue };
+            let (mut leases, mut whose) = (Vec::new(), Vec::new());
+            for (id, fence, mut settlement, who, called) in lane.take() {
+                settlement.elapse(base.now.since(called).saturating_sub(1));
+                leases.push((id, fence, settlement));
+                whose.push(who);
+            }
+            if leases.is_empty() {
+                self.settles.remove(&queue);
+                continue;
+            }
+            let tidy = lane.pending.is_empty() && tidy(&queue);
+            let command = Command::Settle { queue: queue.clone(), tidy, leases };
+            let batch = flights.submit(base, Lane::Settle(queue), command, base.config.resend_ms);
+            lane.flying = Some((batch, whose));
+        }
+    }
+
+    pub(super) fn handle_settled(&mut self, base: &mut Base, queue: &QueueName, landed: Landed) {
+        let Some((_, whose)) = self.settles.get_mut(queue).and_then(|lane| lane.flying.take()) else {
+            return;
+        };
+        self.idle_settles.insert(queue.clone());
+        let Landed { batch, reply } = landed;
+        let Command::Settle { leases, .. } = &batch.command else { return };
+        match reply {
+            Some(Reply::Settled { outcomes, .. }) => {
+                for ((who, (_, _, settlement)), outcome) in whose.into_iter().zip(leases).zip(outcomes) {
+                    let outcome = after_loss(outcome, &batch, settlement);
+                    match who {
+                        Whose::Held(held) => base.events.push_back(Event::Settled { held, outcome }),
+                        Whose::Caller(token) => self.answer(base, token, Ok(Answer::Settled(outcome))),
+                        Whose::Nobody => {}
+                    }
+                }
+            }
+            other => self.fail(base, whose, &batch, other),
+        }
+    }
+
+    pub(super) fn handle_extended(
+        &mut self,
+        base: &mut Base,
+        key: (QueueName, u64),
+        landed: Landed,
+    ) -> Vec<Renewal> {
+        let Some((_, whose)) = self.extends.get_mut(&key).and_then(|lane| lane.flying.take()) else {
+            return Vec::new();
+        };
+        self.idle_extends.insert(key);
+        let Landed { batch, reply } = landed;
+        let mut renewals = Vec::new();
+        match reply {
+            Some(Reply::Extended { outcomes, lease_end, .. }) => {
+                for (who, outcome) in whose.into_iter().zip(outcomes) {
+                    match who {
+                        Whose::Held(held) => {
+                            let since = batch.first_sent.filter(|_| outcome == ExtendOutcome::Extended);
+                            renewals.push(Renewal { held, since });
+                        }
+                        Whose::Caller(token) => {
+                            self.answer(base, token, Ok(Answer::Extended(outcome, lease_end)));
+                        }
+                        Whose::Nobody => {}
+                    }
+                }
+            }
+            other => self.fail(base, whose, &batch, other),
+        }
+        renewals
+    }
+
+    fn fail(&mut self, base: &mut Base, whose: Vec<Whose>, batch: &Batch, reply: Option<Reply>) {
+        let fault = batch.fault(reply);
+        let mut told = false;
+        for who in whose {
+            match who {
+                Whose::Caller(token) => self.answer(base, token, Err(fault.clone())),
+                Whose::Held(_) | Whose::Nobody if !told => {
+                    told = true;
+                    base.events.push_back(Event::Fault(fault.clone()));
+                }
+                Whose::Held(_) | Whose::Nobody => {}
+            }
+        }
+    }
+
+    fn answer(&mut self, base: &mut Base, token: Token, answer: Result<Answer, Fault>) {
+        if let Some(deadline) = self.callers.remove(&token) {
+            base.wheel.cancel(deadline);
+            base.answer(token, answer);
+        }
+    }
+
+    /// What was asked goes on; whether it was sent decides what the caller is told.
+    pub(super) fn handle_deadline(&mut self, base: &mut Base, token: Token) -> bool {
+        if self.callers.remove(&token).is_none() {
+            return false;
+        }
+        let unsent = self.settles.values_mut().any(|lane| lane.withdraw(token))
+            || self.extends.values_mut().any(|lane| lane.withdraw(token));
+        base.answer(token, Err(if unsent { Fault::NotSent(None) } else { Fault::Unknown }));
+        true
+    }
+
+    pub(super) fn forget(&mut self, base: &mut Base, token: Token) -> bool {
+        let deadline = self.callers.remove(&token);
+        base.cancel(deadline);
+        deadline.is_some()
+    }
+}
+
+impl<T> Leases<T> {
+    fn take(&mut self) -> impl Iterator<Item = (JobId, Fence, T, Whose, Millis)> + '_ {
+        let count = self.pending.len().min(Command::JOBS_MAX);
+        self.pending.drain(..count)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.pending.is_empty() && self.flying.is_none()
+    }
+
+    fn withdraw(&mut self, token: Token) -> bool {
+        let place = self.pending.iter().position(|(_, _, _, who, _)| *who == Whose::Caller(token));
+        place.and_then(|place| self.pending.remove(place)).is_some()
+    }
+}
+
+impl Settlement {
+    fn elapse(&mut self, ms: u64) {
+        if let Settlement::Nack { after_ms, .. } | Settlement::Snooze { after_ms } = self {
+            *after_ms = after_ms.saturating_sub(ms);
+        }
+    }
+}
+
+/// A verdict that was lost on its way may have been carried out: then the job is gone, or shows the verdict.
+fn after_loss(outcome: SettleOutcome, batch: &Batch, settlement: &Settlement) -> SettleOutcome {
+    match outcome {
+        SettleOutcome::Gone if batch.maybe_ran && *settlement == Settlement::Ack => SettleOutcome::Done,
+        SettleOutcome::Repeat if batch.maybe_ran => SettleOutcome::Done,
+        other => other,
+    }
+}
+
+impl Batch {
+    /// Why a batch has no proper answer.
+    pub(super) fn fault(&self, reply: Option<Reply>) -> Fault {
+        match reply {
+            Some(Reply::Broken(why)) => Fault::Broken(why),
+            Some(other) => Fault::Broken(alloc::format!("unexpected answer {other:?}")),
+            None if self.maybe_ran => Fault::Unknown,
+            None => Fault::NotSent(self.refusal),
+        }
+    }
+}
+
+/// When a lease granted or renewed by a request first sent then is to be renewed.
+pub(super) fn renew_at(since: Millis, lease_ms: u64) -> Millis {
+    since + lease_ms / 3
+}

@@ -1,0 +1,167 @@
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use super::base::{Base, Timer};
+use crate::{Answer, Backlogged, Command, Fault, Job, Key, QueueName, Take, Token};
+
+/// Who waits for jobs to be handed out.
+#[derive(Default)]
+pub(super) struct Takes {
+    waiting: BTreeMap<Token, Waiting>,
+    by_queue: BTreeMap<QueueName, BTreeSet<Token>>,
+}
+
+struct Waiting {
+    take: Take,
+    /// Which queue is asked next; past the end, the take waits on all of them.
+    asking: usize,
+    promised: bool,
+    deadline: Option<Key>,
+}
+
+/// Takes that one reserve can serve.
+pub(super) struct Group {
+    pub(super) lease_ms: u64,
+    pub(super) tokens: Vec<(Token, u16)>,
+}
+
+/// What is left after jobs were handed out.
+pub(super) struct HandedOut {
+    /// Jobs that nobody waits for any more.
+    pub(super) unwanted: Vec<Job>,
+    /// The queues to be asked next, for takes that go from one to the other.
+    pub(super) asking: Vec<QueueName>,
+}
+
+impl Takes {
+    pub(super) fn insert(
+        &mut self,
+        base: &mut Base,
+        token: Token,
+        take: Take,
+    ) -> Result<(), Backlogged<Take>> {
+        if self.waiting.len() >= base.config.pending_requests {
+            return Err(Backlogged(take));
+        }
+        for queue in &take.queues {
+            self.by_queue.entry(queue.clone()).or_default().insert(token);
+        }
+        let deadline = (take.wait_ms > 0).then(|| base.after(take.wait_ms, Timer::TakeDeadline(token)));
+        self.waiting.insert(token, Waiting { take, asking: 0, promised: false, deadline });
+        Ok(())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(super) fn any_names(&self, queue: &QueueName) -> bool {
+        self.by_queue.contains_key(queue)
+    }
+
+    /// Whether a take could be served from this queue now.
+    pub(super) fn any_for(&self, queue: &QueueName) -> bool {
+        self.eligible(queue).next().is_some()
+    }
+
+    fn eligible<'a>(&'a self, queue: &'a QueueName) -> impl Iterator<Item = (Token, &'a Waiting)> {
+        let tokens = self.by_queue.get(queue).into_iter().flatten();
+        tokens.filter_map(|token| Some((*token, self.waiting.get(token)?))).filter(move |(_, waiting)| {
+            !waiting.promised && waiting.take.queues.get(waiting.asking).is_none_or(|asked| asked == queue)
+        })
+    }
+
+    /// The first take that this queue could serve, with those of the same lease that fit into one reserve.
+    pub(super) fn group_for(&self, queue: &QueueName, most: u16) -> Option<Group> {
+        let lease_ms = self.eligible(queue).next()?.1.take.lease_ms;
+        let (mut tokens, mut left) = (Vec::new(), most.min(Command::GRANTS_MAX));
+        for (token, waiting) in self.eligible(queue).filter(|(_, waiting)| waiting.take.lease_ms == lease_ms)
+        {
+            let count = waiting.take.count.min(left);
+            if count == 0 {
+                break;
+            }
+            left -= count;
+            tokens.push((token, count));
+        }
+        (!tokens.is_empty()).then_some(Group { lease_ms, tokens })
+    }
+
+    pub(super) fn promise(&mut self, tokens: &[(Token, u16)]) {
+        self.set_promised(tokens, true);
+    }
+
+    pub(super) fn unpromise(&mut self, tokens: &[(Token, u16)]) {
+        self.set_promised(tokens, false);
+    }
+
+    fn set_promised(&mut self, tokens: &[(Token, u16)], promised: bool) {
+        for (token, _) in tokens {
+            if let Some(waiting) = self.waiting.get_mut(token) {
+                waiting.promised = promised;
+            }
+        }
+    }
+
+    /// Answers those that got jobs, and moves the others on to their next queue.
+    pub(super) fn hand_out(
+        &mut self,
+        base: &mut Base,
+        queue: &QueueName,
+        tokens: &[(Token, u16)],
+        jobs: Vec<Job>,
+    ) -> HandedOut {
+        let mut jobs = jobs.into_iter();
+        let mut asking = Vec::new();
+        for (token, count) in tokens {
+            let Some(waiting) = self.waiting.get_mut(token) else { continue };
+            waiting.promised = false;
+            let got: Vec<Job> = jobs.by_ref().take(usize::from(*count)).collect();
+            if got.is_empty() {
+                if waiting.take.queues.get(waiting.asking) == Some(queue) {
+                    waiting.asking += 1;
+                }
+                asking.extend(waiting.take.queues.get(waiting.asking).cloned());
+                if waiting.asking < waiting.take.queues.len() || waiting.take.wait_ms > 0 {
+                    continue;
+                }
+            }
+            self.answer(base, *token, Ok(Answer::Taken(got)));
+        }
+        HandedOut { unwanted: jobs.collect(), asking }
+    }
+
+    pub(super) fn handle_deadline(&mut self, base: &mut Base, token: Token) -> Vec<QueueName> {
+        self.answer(base, token, Ok(Answer::Taken(Vec::new())))
+    }
+
+    pub(super) fn forget(&mut self, base: &mut Base, token: Token) -> Vec<QueueName> {
+        self.remove(base, token).map(|waiting| waiting.take.queues).unwrap_or_default()
+    }
+
+    pub(super) fn answer_all_empty(&mut self, base: &mut Base) {
+        while let Some(&token) = self.waiting.keys().next() {
+            self.answer(base, token, Ok(Answer::Taken(Vec::new())));
+        }
+    }
+
+    fn answer(&mut self, base: &mut Base, token: Token, answer: Result<Answer, Fault>) -> Vec<QueueName> {
+        let Some(waiting) = self.remove(base, token) else { return Vec::new() };
+        base.answer(token, answer);
+        waiting.take.queues
+    }
+
+    fn remove(&mut self, base: &mut Base, token: Token) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&token)?;
+        base.cancel(waiting.deadline);
+        for queue in &waiting.take.queues {
+            if let Some(tokens) = self.by_queue.get_mut(queue) {
+                tokens.remove(&token);
+                if tokens.is_empty() {
+                    self.by_queue.remove(queue);
+                }
+            }
+        }
+        Some(waiting)
+    }
+}
