@@ -1,0 +1,216 @@
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use bytes::Bytes;
+use delayline_core::{Counters, JobId, Keyspace, PublishOutcome, QueueConfig, QueueName};
+
+use crate::destination::Destination;
+use crate::meta::{Lo, Meta};
+use crate::queue::Queue;
+use crate::session::{Answer, Lane, Past, Verb};
+use crate::store::Store;
+use crate::zset::Zset;
+
+/// What a key holds, as a Redis would hold it after the same commands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Dumped {
+    /// A hash: values by field.
+    Hash(BTreeMap<Bytes, Bytes>),
+    /// A sorted set: members and scores in order.
+    Zset(Vec<(Bytes, u64)>),
+    /// A string.
+    Text(Bytes),
+    /// A list, head first.
+    List(Vec<Bytes>),
+    /// A stream: ids and fields in order. The ids are the store's own: only their order is Redis's.
+    Stream(Vec<(String, Vec<(Bytes, Bytes)>)>),
+}
+
+impl Store {
+    /// Everything in the store, by key. A key that would hold nothing is not there.
+    pub fn dump(&self, keys: &Keyspace) -> BTreeMap<String, Dumped> {
+        let mut dump = Dump::default();
+        if let Some((layout, shards)) = self.opened {
+            let mut fields = Fields::default();
+            fields.put("layout", layout);
+            fields.put("shards", shards.count());
+            dump.hash(keys.config(), fields);
+        }
+        for (shard, part) in keys.shards().iter().zip(&self.parts) {
+            let [agenda, names, lease] = &keys.shard_keys(shard);
+            dump.zset(agenda, part.agenda.iter().map(|(name, at)| (format!("q{name}"), at.0)));
+            dump.hash(names, part.names.iter().map(|name| (name.to_string(), "")).collect());
+            if let Some((engine, until)) = part.lease {
+                dump.0.insert(lease.clone(), Dumped::Text(format!("{engine} {until}").into()));
+            }
+            for (name, queue) in &part.queues {
+                dump.queue(keys, name, queue);
+            }
+        }
+        for (key, destination) in &self.destinations {
+            dump.0.insert(key.clone(), destination.dumped());
+        }
+        dump.0
+    }
+}
+
+#[derive(Default)]
+struct Dump(BTreeMap<String, Dumped>);
+
+impl Dump {
+    fn queue(&mut self, keys: &Keyspace, name: &QueueName, queue: &Queue) {
+        let [_, _, meta, pool, due, leased, state, dead, exp, waiting, big] = &keys.queue_keys(name);
+        self.hash(meta, meta_fields(&queue.meta));
+        self.hash(pool, queue.pool.iter().map(|(id, record)| (id.to_string(), record.clone())).collect());
+        self.jobs(due, &queue.due);
+        self.jobs(leased, &queue.leased);
+        self.hash(state, queue.state.iter().map(|(id, state)| (id.to_string(), state.to_string())).collect());
+        self.jobs(dead, &queue.dead);
+        self.jobs(exp, &queue.exp);
+        self.zset(waiting, queue.waiting.iter().map(|(engine, at)| (engine.to_string(), at.0)));
+        self.zset(big, queue.big.iter().map(|(id, len)| (id.to_string(), len as u64)));
+    }
+
+    fn jobs(&mut self, key: &str, zset: &Zset<JobId>) {
+        self.zset(key, zset.iter().map(|(id, at)| (id.to_string(), at.0)));
+    }
+
+    fn zset(&mut self, key: &str, members: impl Iterator<Item = (String, u64)>) {
+        let members: Vec<(Bytes, u64)> = members.map(|(member, score)| (member.into(), score)).collect();
+        if !members.is_empty() {
+            self.0.insert(key.to_owned(), Dumped::Zset(members));
+        }
+    }
+
+    fn hash(&mut self, key: &str, fields: Fields) {
+        if !fields.0.is_empty() {
+            self.0.insert(key.to_owned(), Dumped::Hash(fields.0));
+        }
+    }
+}
+
+#[derive(Default)]
+struct Fields(BTreeMap<Bytes, Bytes>);
+
+impl Fields {
+    fn put(&mut self, name: impl Display, value: impl Display) {
+        self.0.insert(name.to_string().into(), value.to_string().into());
+    }
+
+    fn maybe(&mut self, name: &str, value: Option<impl Display>) {
+        if let Some(value) = value {
+            self.put(name, value);
+        }
+    }
+}
+
+impl<V: Into<Bytes>> FromIterator<(String, V)> for Fields {
+    fn from_iter<I: IntoIterator<Item = (String, V)>>(fields: I) -> Fields {
+        Fields(fields.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
+    }
+}
+
+fn meta_fields(meta: &Meta) -> Fields {
+    let mut fields = Fields::default();
+    fields.maybe("born", meta.born);
+    fields.maybe("cfgver", (meta.cfgver > 0).then_some(meta.cfgver));
+    config_fields(&meta.config, &mut fields);
+    fields.maybe("paused", meta.paused.then_some(1));
+    fields.maybe("forward_error", meta.forward_error.as_ref());
+    fields.maybe("fence", meta.fence);
+    match meta.lo {
+        Lo::Unset => {}
+        Lo::Empty => fields.put("lo", ""),
+        Lo::At(at) => fields.put("lo", at),
+    }
+    fields.maybe("w", meta.waited.then_some(1));
+    fields.maybe("mean", meta.mean);
+    fields.maybe("exp", meta.exp);
+    fields.maybe("big", meta.big);
+    counter_fields(&meta.counters, &mut fields);
+    for (lane, past) in &meta.lanes {
+        fields.put(lane_text(lane), past_text(past));
+    }
+    fields.maybe("sessions", meta.sessions);
+    fields.maybe("swept", meta.swept);
+    fields
+}
+
+fn config_fields(config: &QueueConfig, fields: &mut Fields) {
+    fields.maybe("attempts", config.attempts);
+    fields.maybe("backoff", config.backoff.as_ref());
+    fields.maybe("retention", config.retention_ms);
+    fields.maybe("expire", config.bury_expired.then_some("dead"));
+    fields.maybe("max_jobs", config.max_jobs);
+    fields.maybe("max_bytes", config.max_bytes);
+    fields.maybe("forward", config.forward.as_ref());
+}
+
+fn counter_fields(counters: &Counters, fields: &mut Fields) {
+    for (name, count) in [
+        ("published", counters.published),
+        ("granted", counters.granted),
+        ("acked", counters.acked),
+        ("nacked", counters.nacked),
+        ("snoozed", counters.snoozed),
+        ("released", counters.released),
+        ("ended", counters.ended),
+        ("died", counters.died),
+        ("requeued", counters.requeued),
+        ("purged", counters.purged),
+        ("cancelled", counters.cancelled),
+        ("expired", counters.expired),
+        ("forwarded", counters.forwarded),
+        ("lost", counters.lost),
+        ("unreadable", counters.unreadable),
+        ("newer", counters.newer),
+    ] {
+        fields.maybe(name, (count > 0).then_some(count));
+    }
+}
+
+fn lane_text(lane: &Lane) -> String {
+    let verb = match lane.verb {
+        Verb::Publish => 'p',
+        Verb::Reserve => 'r',
+    };
+    format!("s{}{verb}{}", lane.engine, lane.index)
+}
+
+fn past_text(past: &Past) -> String {
+    let answer = match &past.answer {
+        Answer::Published { since, outcomes } => {
+            let letters: String = outcomes.iter().map(|outcome| letter(*outcome)).collect();
+            format!("{since} {letters}")
+        }
+        Answer::Granted { fence, lease_end, ids } => {
+            let ids: Vec<&str> = ids.iter().map(JobId::as_str).collect();
+            format!("{fence} {lease_end} {}", ids.join(" "))
+        }
+    };
+    format!("{} {} {answer}", past.sequence, past.keep_until)
+}
+
+fn letter(outcome: PublishOutcome) -> char {
+    match outcome {
+        PublishOutcome::New => 'n',
+        PublishOutcome::Duplicate => 'd',
+        PublishOutcome::Full => 'f',
+    }
+}
+
+impl Destination {
+    fn dumped(&self) -> Dumped {
+        match self {
+            Destination::List(bodies) => Dumped::List(bodies.clone()),
+            Destination::Stream(entries) => {
+                let entries = entries.iter();
+                Dumped::Stream(
+                    entries
+                        .map(|entry| (format!("{}-{}", entry.id.0, entry.id.1), entry.fields.clone()))
+                        .collect(),
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+use std::collections::BTreeSet;
+
+use delayline_core::{Command, Due, QueueName, Reply, Shard, UnixMicros, UnixMs};
+
+use crate::changes::Changes;
+use crate::destination::Destinations;
+use crate::notices::Notices;
+use crate::queue::Queue;
+use crate::reserve::Ask;
+use crate::store::Faults;
+use crate::zset::Zset;
+
+/// One run of a script over one queue: the keys it declares, the clock it read, what it is about to change and announce.
+pub(crate) struct Script<'a> {
+    pub(crate) time: UnixMicros,
+    pub(crate) now: UnixMs,
+    pub(crate) shard: Shard,
+    pub(crate) name: &'a QueueName,
+    pub(crate) queue: &'a mut Queue,
+    pub(crate) agenda: &'a mut Zset<QueueName>,
+    pub(crate) names: &'a mut BTreeSet<QueueName>,
+    pub(crate) destinations: &'a mut Destinations,
+    pub(crate) notices: &'a mut Notices,
+    pub(crate) faults: Faults,
+    pub(crate) changes: Changes,
+    pub(crate) soon: Option<UnixMs>,
+    pub(crate) head: Option<UnixMs>,
+    pub(crate) woken: bool,
+}
+
+impl Script<'_> {
+    /// A delay counts from the call and rounds up; no delay means now.
+    pub(crate) fn after(&self, ms: u64) -> UnixMs {
+        Due::After { ms }.counted_from(self.time)
+    }
+
+    pub(crate) fn run(mut self, command: &Command) -> Reply {
+        match command {
+            Command::Publish { session, ceiling, jobs, .. } => self.publish(session, *ceiling, jobs),
+            Command::Reserve { session, count, lease_ms, max_bytes, wakeable, .. } => {
+                let want = usize::from(*count);
+                let (lease_ms, max_bytes, wakeable) = (*lease_ms, *max_bytes, *wakeable);
+                self.reserve(session, &Ask { want, lease_ms, max_bytes, wakeable })
+            }
+            Command::Settle { tidy, leases, .. } => self.settle(*tidy, leases),
+            Command::Extend { lease_ms, leases, .. } => self.extend(*lease_ms, leases),
+            Command::Cancel { ids, .. } => self.cancel(ids),
+            Command::Reschedule { jobs, .. } => self.reschedule(jobs),
+            Command::Tend { limit, forward, .. } => self.tend(usize::from(*limit), forward.as_ref()),
+            Command::Requeue { dead, .. } => self.requeue(dead),
+            Command::Purge { dead, .. } => self.purge(dead),
+            Command::Configure { cfgver, config, .. } => self.configure(*cfgver, config),
+            Command::Pause { cfgver, paused, .. } => self.pause(*cfgver, *paused),
+            Command::Destroy { born, .. } => self.destroy(*born),
+            Command::Inspect { id, .. } => self.inspect(id),
+            Command::List { place, limit, max_bytes, after, .. } => {
+                self.list(*place, usize::from(*limit), *max_bytes, after.as_ref())
+            }
+            Command::Stats { hours, .. } => self.stats(*hours),
+            Command::Open { .. } | Command::Server | Command::Peek { .. } | Command::Queues { .. } => {
+                Reply::Broken("the command is about no queue".to_owned())
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+use delayline_core::{Fence, Identity, JobId, PublishOutcome, Session, UnixMicros, UnixMs};
+
+use crate::script::Script;
+
+/// How long a session is kept at least.
+pub(crate) const SESSION_MS: u64 = 600_000;
+
+/// A lane's field in `meta`: `s<engine><verb><index>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Lane {
+    pub(crate) engine: Identity,
+    pub(crate) verb: Verb,
+    pub(crate) index: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Verb {
+    Publish,
+    Reserve,
+}
+
+/// What the last batch of a lane was, and what it was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Past {
+    pub(crate) sequence: u64,
+    pub(crate) keep_until: UnixMs,
+    pub(crate) answer: Answer,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Published { since: UnixMicros, outcomes: Vec<PublishOutcome> },
+    Granted { fence: Fence, lease_end: UnixMs, ids: Vec<JobId> },
+}
+
+/// What a batch is to its lane.
+pub(crate) enum Recall {
+    New,
+    Again(Answer),
+    Superseded,
+}
+
+impl Lane {
+    pub(crate) fn of(session: &Session, verb: Verb) -> Lane {
+        Lane { engine: session.engine, verb, index: session.lane }
+    }
+}
+
+impl Script<'_> {
+    pub(crate) fn recall(&self, session: &Session, verb: Verb) -> Recall {
+        if self.faults.ignore_sessions {
+            return Recall::New;
+        }
+        match self.queue.meta.lanes.get(&Lane::of(session, verb)) {
+            Some(past) if past.sequence == session.sequence => Recall::Again(past.answer.clone()),
+            Some(past) if past.sequence > session.sequence => Recall::Superseded,
+            _ => Recall::New,
+        }
+    }
+
+    pub(crate) fn remember(&mut self, session: &Session, verb: Verb, keep_until: UnixMs, answer: Answer) {
+        let keep_until = keep_until.max(self.now + SESSION_MS);
+        let past = Past { sequence: session.sequence, keep_until, answer };
+        let meta = &mut self.queue.meta;
+        if meta.lanes.insert(Lane::of(session, verb), past).is_none() {
+            crate::meta::raise(&mut meta.sessions, 1);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use delayline_core::{Identity, QueueName, Reply, UnixMicros, UnixMs};
+
+use crate::queue::Queue;
+use crate::zset::Zset;
+
+/// The keys of one shard, and its queues.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ShardKeys {
+    /// When the next thing happens in each queue.
+    pub(crate) agenda: Zset<QueueName>,
+    /// The names of the queues that were born.
+    pub(crate) names: BTreeSet<QueueName>,
+    /// Who tends the shard, until when. It may be over.
+    pub(crate) lease: Option<(Identity, UnixMs)>,
+    pub(crate) queues: BTreeMap<QueueName, Queue>,
+}
+
+/// What a peek asks for.
+pub(crate) struct Peek {
+    pub(crate) engine: Identity,
+    pub(crate) entries: u16,
+    pub(crate) lease_ms: u64,
+    pub(crate) stay: bool,
+}
+
+impl ShardKeys {
+    /// See `peek.lua`.
+    pub(crate) fn peek(&mut self, time: UnixMicros, peek: &Peek) -> Reply {
+        let now = time.floor_ms();
+        let entries = usize::from(peek.entries.max(1));
+        let agenda: Vec<_> = self.agenda.iter().take(entries).map(|(name, at)| (name.clone(), at)).collect();
+        let holder = self.lease.filter(|(_, ends)| *ends > now);
+        let held = holder.filter(|(engine, _)| *engine == peek.engine);
+        let holder = if peek.lease_ms == 0 {
+            if held.is_some() {
+                self.lease = None;
+            }
+            holder.filter(|(engine, _)| *engine != peek.engine)
+        } else {
+            let wanted = peek.stay || agenda.first().is_some_and(|(_, at)| *at <= now);
+            let half_over = held.is_some_and(|(_, ends)| ends.since(now) <= peek.lease_ms / 2);
+            if (holder.is_none() && wanted) || half_over {
+                self.lease = Some((peek.engine, now + peek.lease_ms));
+                self.lease
+            } else {
+                holder
+            }
+        };
+        Reply::Peeked { time, holder, agenda }
+    }
+
+    /// A page of the names in order; the cursor is how many came before.
+    pub(crate) fn named(&self, cursor: u64, count: u16) -> Reply {
+        let (skip, count) = (usize::try_from(cursor).unwrap_or(usize::MAX), usize::from(count.max(1)));
+        let queues: Vec<QueueName> = self.names.iter().skip(skip).take(count).cloned().collect();
+        let reached = skip.saturating_add(queues.len());
+        let cursor = if reached < self.names.len() { reached as u64 } else { 0 };
+        Reply::Named { cursor, queues }
+    }
+}

@@ -1,0 +1,180 @@
+use bytes::Bytes;
+use delayline_core::{Command, DeadLetters, Identity, JobId, QueueName, Reply, Shard, Shards, UnixMicros};
+
+use crate::changes::Changes;
+use crate::destination::Destinations;
+use crate::notices::{Notice, Notices};
+use crate::queue::Queue;
+use crate::script::Script;
+use crate::shard::{Peek, ShardKeys};
+
+/// The version of the layout that [`Command::Open`] fixes.
+const LAYOUT: u32 = 1;
+
+/// All that one deployment keeps in Redis, in memory.
+///
+/// One owner, one command at a time: it never blocks, reads no clock and draws nothing at random, so equal commands at
+/// equal times leave equal stores. A clone is a snapshot, notices on their way included.
+#[derive(Clone, Debug)]
+pub struct Store {
+    shards: Shards,
+    /// The layout and number of shards, once a command opened the deployment.
+    pub(crate) opened: Option<(u32, Shards)>,
+    pub(crate) parts: Vec<ShardKeys>,
+    pub(crate) destinations: Destinations,
+    notices: Notices,
+    faults: Faults,
+}
+
+/// Bugs that can be switched on, to show that a simulation finds them.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// No batch is taken for a repeat or for superseded.
+    pub ignore_sessions: bool,
+}
+
+impl Store {
+    /// An empty store over so many shards.
+    pub fn new(shards: Shards) -> Store {
+        Store {
+            shards,
+            opened: None,
+            parts: shards.iter().map(|_| ShardKeys::default()).collect(),
+            destinations: Destinations::new(),
+            notices: Notices::default(),
+            faults: Faults::default(),
+        }
+    }
+
+    /// Carries the command out at this time, the whole of it before it returns.
+    ///
+    /// The time is what Redis's `TIME` would be: it may stand still or go back, with what that does to Redis. A command
+    /// without jobs or for a shard that is not there is [`Reply::Broken`] and changes nothing; no other is, and none is
+    /// refused.
+    pub fn execute(&mut self, time: UnixMicros, command: &Command) -> Reply {
+        if names_no_job(command) {
+            return Reply::Broken("ERR wrong number of arguments: the command names no job".to_owned());
+        }
+        let shard = command.shard(self.shards);
+        let Some(part) = self.parts.get_mut(usize::from(shard.0)) else {
+            return Reply::Broken(format!("there is no shard {shard}"));
+        };
+        match command {
+            Command::Open { shards } => {
+                let (layout, shards) = *self.opened.get_or_insert((LAYOUT, *shards));
+                Reply::Opened { time, layout, shards }
+            }
+            Command::Server => Reply::Server { version: (7, 0, 0), policy: Some("noeviction".to_owned()) },
+            Command::Peek { engine, entries, lease_ms, stay, .. } => {
+                let peek = Peek { engine: *engine, entries: *entries, lease_ms: *lease_ms, stay: *stay };
+                part.peek(time, &peek)
+            }
+            Command::Queues { cursor, count, .. } => part.named(*cursor, *count),
+            _ => self.run(time, shard, command),
+        }
+    }
+
+    /// The engine hears from now on which queues have work for it, in whatever shard.
+    ///
+    /// An engine that is not subscribed counts as one whose connection is gone: a wake meant for it goes to the next.
+    pub fn subscribe(&mut self, engine: Identity) {
+        self.notices.subscribe(engine);
+    }
+
+    /// The engine hears from now on when the first thing to happen in the shard becomes an earlier one.
+    pub fn subscribe_head(&mut self, shard: Shard, engine: Identity) {
+        self.notices.subscribe_head(shard, engine);
+    }
+
+    /// Ends [`Store::subscribe_head`].
+    pub fn unsubscribe_head(&mut self, shard: Shard, engine: Identity) {
+        self.notices.unsubscribe_head(shard, engine);
+    }
+
+    /// The engine hears nothing any more, neither wakes nor heads; what is on its way still arrives.
+    pub fn unsubscribe(&mut self, engine: Identity) {
+        self.notices.unsubscribe(engine);
+    }
+
+    /// The next message that commands published, in their order. Ask after each command until there is none: what is
+    /// not fetched is kept.
+    #[must_use]
+    pub fn poll_wakeup(&mut self) -> Option<Notice> {
+        self.notices.poll()
+    }
+
+    /// The bugs to be switched on.
+    #[doc(hidden)]
+    pub fn faults_mut(&mut self) -> &mut Faults {
+        &mut self.faults
+    }
+
+    /// Damages the store: the id's record is this, and nothing else of it changes.
+    #[doc(hidden)]
+    pub fn put_record(&mut self, queue: &QueueName, id: JobId, record: Bytes) {
+        if let Some(keys) = self.queue_mut(queue) {
+            keys.pool.insert(id, record);
+        }
+    }
+
+    /// Damages the store: the id has no record any more, and nothing else of it changes.
+    #[doc(hidden)]
+    pub fn drop_record(&mut self, queue: &QueueName, id: &JobId) {
+        if let Some(keys) = self.queue_mut(queue) {
+            keys.pool.remove(id);
+        }
+    }
+
+    fn queue_mut(&mut self, queue: &QueueName) -> Option<&mut Queue> {
+        let shard = usize::from(self.shards.of(queue).0);
+        Some(self.parts.get_mut(shard)?.queues.entry(queue.clone()).or_default())
+    }
+
+    fn run(&mut self, time: UnixMicros, shard: Shard, command: &Command) -> Reply {
+        let (Some(name), Some(part)) = (command.queue(), self.parts.get_mut(usize::from(shard.0))) else {
+            return Reply::Broken("the command is about no queue".to_owned());
+        };
+        let script = Script {
+            time,
+            now: time.floor_ms(),
+            shard,
+            name,
+            queue: part.queues.entry(name.clone()).or_default(),
+            agenda: &mut part.agenda,
+            names: &mut part.names,
+            destinations: &mut self.destinations,
+            notices: &mut self.notices,
+            faults: self.faults,
+            changes: Changes::default(),
+            soon: None,
+            head: None,
+            woken: false,
+        };
+        let reply = script.run(command);
+        if part.queues.get(name).is_some_and(Queue::is_empty) {
+            part.queues.remove(name);
+        }
+        reply
+    }
+}
+
+impl Default for Store {
+    /// An empty store of one shard.
+    fn default() -> Store {
+        Store::new(Shards::default())
+    }
+}
+
+fn names_no_job(command: &Command) -> bool {
+    match command {
+        Command::Publish { jobs, .. } => jobs.is_empty(),
+        Command::Settle { leases, .. } => leases.is_empty(),
+        Command::Extend { leases, .. } => leases.is_empty(),
+        Command::Reschedule { jobs, .. } => jobs.is_empty(),
+        Command::Cancel { ids, .. }
+        | Command::Requeue { dead: DeadLetters { ids: Some(ids), .. }, .. }
+        | Command::Purge { dead: DeadLetters { ids: Some(ids), .. }, .. } => ids.is_empty(),
+        _ => false,
+    }
+}
