@@ -12,6 +12,7 @@ impl Script<'_> {
         }
         self.is_born();
         let meta = &mut self.queue.meta;
+        let forwarded = meta.config.forward.is_some();
         meta.config = config.clone();
         // The text is what is kept: a ladder without rungs reads back as no backoff.
         meta.config.backoff =
@@ -20,6 +21,7 @@ impl Script<'_> {
         let forwards = meta.config.forward.is_some() && !meta.paused;
         let at = if forwards { Some(self.now) } else { self.next_event(None) };
         self.lower_agenda(at);
+        self.woken = forwarded && config.forward.is_none();
         self.announce();
         Reply::Configured { time, cfgver: cfgver + 1 }
     }
