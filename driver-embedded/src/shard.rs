@@ -29,8 +29,8 @@ impl ShardKeys {
     /// See `peek.lua`.
     pub(crate) fn peek(&mut self, time: UnixMicros, peek: &Peek) -> Reply {
         let now = time.floor_ms();
-        let entries = usize::from(peek.entries.max(1));
-        let agenda: Vec<_> = self.agenda.iter().take(entries).map(|(name, at)| (name.clone(), at)).collect();
+        let entries = self.agenda.iter().take(usize::from(peek.entries));
+        let agenda = entries.map(|(name, at)| (name.clone(), at)).collect();
         let holder = self.lease.filter(|(_, ends)| *ends > now);
         let held = holder.filter(|(engine, _)| *engine == peek.engine);
         let holder = if peek.lease_ms == 0 {
@@ -39,7 +39,7 @@ impl ShardKeys {
             }
             holder.filter(|(engine, _)| *engine != peek.engine)
         } else {
-            let wanted = peek.stay || agenda.first().is_some_and(|(_, at)| *at <= now);
+            let wanted = peek.stay || self.agenda.first_score().is_some_and(|at| at <= now);
             let half_over = held.is_some_and(|(_, ends)| ends.since(now) <= peek.lease_ms / 2);
             if (holder.is_none() && wanted) || half_over {
                 self.lease = Some((peek.engine, now + peek.lease_ms));
