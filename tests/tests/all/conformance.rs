@@ -3,63 +3,44 @@
 use std::env;
 use std::time::Instant;
 
-use delayline_core::{Command, JobId, QueueName, Reply, UnixMicros};
-use delayline_tests::{Dump, Flavour, Options, RedisServer, RedisStore};
+use delayline_core::Reply;
+use delayline_tests::{Dump, Flavour, Options, RedisServer};
 
 use crate::coverage::Coverage;
-use crate::world::{ENGINES, Step, World};
+use crate::twin::{InMemory, Twin, on_server};
+use crate::world::{Step, World};
 
 const STEPS: usize = 200;
 const DUMP_EVERY: usize = 20;
 const COVERING: u64 = 100;
+const REPLAY: &str = "cargo test -p delayline-tests --test all conformance";
+const LONGEST_LINE: usize = 900;
 const SHOWN: usize = 12;
 
-/// A store that a sequence runs on.
-trait Twin {
-    fn execute(&mut self, now: UnixMicros, command: &Command) -> Reply;
-    fn lose(&mut self, queue: &QueueName, id: &JobId);
-    fn heard(&mut self) -> Vec<(String, String)>;
-    fn dump(&mut self) -> Dump;
-}
-
-impl Twin for RedisStore {
-    fn execute(&mut self, now: UnixMicros, command: &Command) -> Reply {
-        self.execute(Some(now), command)
-    }
-
-    fn lose(&mut self, queue: &QueueName, id: &JobId) {
-        let pool = self.keys().queue_keys(queue)[3].clone();
-        self.connection().ask(&["HDEL", &pool, id.as_str()]);
-    }
-
-    fn heard(&mut self) -> Vec<(String, String)> {
-        self.heard()
-    }
-
-    fn dump(&mut self) -> Dump {
-        self.dump()
+#[test]
+fn the_store_in_memory_behaves_as_servers_do() {
+    let flavours = Flavour::all();
+    let count = flavours.len() as u64;
+    for flavour in flavours {
+        let (name, server) = (flavour.name, start(flavour));
+        compare(&format!("memory and {name}"), count, |world| {
+            (InMemory::new(world), on_server(&server, world))
+        });
     }
 }
 
 #[test]
-fn all_servers_behave_alike() {
-    let mut servers: Vec<_> =
-        Flavour::all().into_iter().map(|flavour| (flavour.name, start(flavour))).collect();
-    let (_, usual) = servers.remove(0);
-    for (name, other) in &servers {
-        compare(&format!("redis and {name}"), 3, |world| (on_server(&usual, world), on_server(other, world)));
-    }
+fn a_planted_bug_is_found() {
+    let found = (0..20).any(|seed| {
+        let mut world = World::new(seed);
+        let (mut right, mut wrong) = (InMemory::new(&world), InMemory::with_a_bug(&world));
+        sequence(&mut world, &mut Coverage::default(), DUMP_EVERY, &mut right, &mut wrong).is_err()
+    });
+    assert!(found, "twenty sequences did not tell a store that forgets its sessions from one that does not");
 }
 
 fn start(flavour: Flavour) -> RedisServer {
     RedisServer::start(Options { flavour: Some(flavour), ..Options::default() })
-}
-
-fn on_server(server: &RedisServer, world: &World) -> RedisStore {
-    let mut store = RedisStore::new(server, world.shards);
-    store.clear();
-    ENGINES[..2].iter().for_each(|&engine| store.subscribe(engine));
-    store
 }
 
 /// Runs one seed if `DELAYLINE_SEED` names it, else `DELAYLINE_CONFORMANCE` sequences, by default 300 over all servers.
@@ -70,12 +51,14 @@ fn compare<A: Twin, B: Twin>(what: &str, divide_by: u64, mut make: impl FnMut(&W
     let mut coverage = Coverage::default();
     let (began, total) = (Instant::now(), seeds.end - seeds.start);
     for seed in seeds {
-        let mut world = World::new(seed);
-        let (mut left, mut right) = make(&world);
-        if let Err(difference) = sequence(&mut world, &mut coverage, &mut left, &mut right) {
-            panic!(
-                "{what} differ: DELAYLINE_SEED={seed} cargo test -p delayline-tests --test all conformance\n{difference}"
-            );
+        let mut run = |coverage: &mut Coverage, dump_every| {
+            let mut world = World::new(seed);
+            let (mut left, mut right) = make(&world);
+            sequence(&mut world, coverage, dump_every, &mut left, &mut right)
+        };
+        if let Err(late) = run(&mut coverage, DUMP_EVERY) {
+            let difference = run(&mut Coverage::default(), 1).err().unwrap_or(late);
+            panic!("{what} differ: DELAYLINE_SEED={seed} {REPLAY}\n{difference}");
         }
     }
     if total >= COVERING {
@@ -87,6 +70,7 @@ fn compare<A: Twin, B: Twin>(what: &str, divide_by: u64, mut make: impl FnMut(&W
 fn sequence(
     world: &mut World,
     coverage: &mut Coverage,
+    dump_every: usize,
     left: &mut impl Twin,
     right: &mut impl Twin,
 ) -> Result<(), String> {
@@ -94,7 +78,7 @@ fn sequence(
     for number in 0..STEPS {
         world.pass();
         let step = world.step();
-        history.push(format!("{number} at {}: {step:?}", world.now.0));
+        history.push(cut(format!("{number} at {}: {step:?}", world.now.0)));
         let fail = |what: String| {
             Err(format!("{}\n{what}", history[history.len().saturating_sub(SHOWN)..].join("\n")))
         };
@@ -119,16 +103,26 @@ fn sequence(
         }
         coverage.when(heard.0.iter().any(|(channel, _)| channel.ends_with("head")), "heard head");
         coverage.when(heard.0.iter().any(|(channel, _)| !channel.ends_with("head")), "heard wake");
-        if (number + 1) % DUMP_EVERY == 0 || env::var_os("DELAYLINE_SEED").is_some() {
+        if (number + 1).is_multiple_of(dump_every) {
             let dumps = (left.dump(), right.dump());
             let difference = differing(&dumps.0, &dumps.1);
             coverage.when(format!("{:?}", dumps.0).contains(r#"b"swept""#), "swept");
             if !difference.is_empty() {
                 return fail(difference);
             }
+            if let Some(broken) = world.broken(&dumps.1) {
+                return fail(format!("  {broken}\n  {:?}", dumps.1));
+            }
         }
     }
     Ok(())
+}
+
+fn cut(mut line: String) -> String {
+    if let Some((end, _)) = line.char_indices().nth(LONGEST_LINE) {
+        line.replace_range(end.., "…");
+    }
+    line
 }
 
 /// The names of queues come in the order of a hash table.

@@ -292,7 +292,7 @@ fn a_queue_that_forwards_elsewhere_by_now_is_not_forwarded_to_the_old_place() {
         let Reply::Tended { forwarded, next, more, forward: told, .. } = rig.run(&tend) else {
             panic!("no answer")
         };
-        assert_eq!((forwarded, next, more), (0, Some(rig.now.floor_ms()), true));
+        assert_eq!((forwarded, next, more), (0, Some(UnixMs(START_MS + 10_000)), false));
         assert_eq!(told, forward);
     }
 }
@@ -303,8 +303,34 @@ fn a_tidy_settle_keeps_a_forwarding_queue_on_the_agenda() {
     let (jobs, fence) = rig.granted(1);
     rig.run(&rig.configure(QueueConfig { forward: "list:to".parse().ok(), ..QueueConfig::default() }));
     let nack = Settlement::Nack { after_ms: 0, reason: "no".into_reason() };
-    rig.run(&rig.settle(&jobs, fence, &nack, true));
+    let nack = rig.settle(&jobs, fence, &nack, true);
+    rig.run(&nack);
     assert_eq!(agenda(&mut rig), [rig.now.floor_ms()]);
+}
+
+#[test]
+fn a_tidy_settle_tells_of_an_earlier_head() {
+    let mut rig = Rig::plain();
+    let (jobs, fence) = rig.granted(1);
+    rig.store.subscribe(rig.engine);
+    let nack = Settlement::Nack { after_ms: 2_000, reason: "no".into_reason() };
+    let nack = rig.settle(&jobs, fence, &nack, true);
+    rig.run(&nack);
+    let heard = rig.store.heard();
+    assert_eq!(heard.len(), 1, "{heard:?}");
+    assert_eq!(heard[0].1, (START_MS + 2_000).to_string());
+}
+
+#[test]
+fn a_record_of_another_format_waits_for_those_who_read_it() {
+    let mut rig = Rig::plain();
+    let mut jobs = batch("job", 1, NOW);
+    jobs[0].record = b"2 with a head of its own".as_slice().into();
+    let (publish, reserve) = (rig.publish(jobs), rig.reserve(1));
+    rig.run(&publish);
+    assert_eq!(rig.grants(&reserve).0, []);
+    let Reply::Found { job, .. } = rig.run(&rig.inspect(id("job-000"))) else { panic!("the job is gone") };
+    assert_eq!((job.place, job.at, job.state), (Place::Delayed, UnixMs(START_MS + 60_000), None));
 }
 
 #[test]

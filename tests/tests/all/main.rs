@@ -4,8 +4,10 @@
 mod conformance;
 mod coverage;
 mod edges;
+mod invariants;
 mod lua_source;
 mod rig;
 mod scenario;
 mod scripts;
+mod twin;
 mod world;

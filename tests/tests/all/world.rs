@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use delayline_core::{
-    Backoff, Ceiling, Command, Compression, DeadLetters, Due, Entry, Fence, Forward, Identity, JobId, Place,
-    QueueConfig, QueueName, Reason, Record, Reply, Session, Settlement, Shard, Shards, UnixMicros, UnixMs,
+    Backoff, Ceiling, Command, Compression, DeadLetters, Due, Entry, Fence, Forward, Identity, JobId,
+    Keyspace, Place, Prefix, QueueConfig, QueueName, Reason, Record, Reply, Session, Settlement, Shard,
+    Shards, UnixMicros, UnixMs,
 };
-use delayline_tests::Random;
+use delayline_tests::{Dump, Random};
 
+use crate::invariants;
 use crate::rig::{NO_LIMIT, START, id};
 
 const IDS: [&str; 12] = ["a", "B", "c", "D", "e-1", "e_1", "f.2", "F", "0", "10", "9", "~"];
@@ -30,15 +32,20 @@ pub(crate) enum Step {
     Lose(QueueName, JobId),
 }
 
+/// A queue, an engine, the lane's index and its verb.
+type Lane = (QueueName, Identity, u8, char);
+
 /// What the commands so far have shown, from which the next ones are drawn.
 pub(crate) struct World {
     pub(crate) now: UnixMicros,
     pub(crate) shards: Shards,
     random: Random,
+    /// Whether the clock goes back at times.
+    steps_back: bool,
     queues: Vec<QueueName>,
     weights: [u64; KINDS],
     lanes: u64,
-    sequences: BTreeMap<(QueueName, Identity, u8, char), (u64, Option<Command>)>,
+    sequences: BTreeMap<Lane, (u64, Option<Command>)>,
     leases: Vec<(QueueName, JobId, Fence)>,
     born: BTreeMap<QueueName, UnixMicros>,
     cfgver: BTreeMap<QueueName, u64>,
@@ -57,10 +64,11 @@ impl World {
         }
         World {
             now: UnixMicros(START),
-            shards: Shards::new(if seed % 2 == 0 { 1 } else { 4 }).expect("a number of shards"),
+            shards: Shards::new(if seed.is_multiple_of(2) { 1 } else { 4 }).expect("a number of shards"),
             queues: QUEUES.iter().take(whole(queues)).map(|name| name.parse().expect("a name")).collect(),
             weights,
             lanes: *random.pick(&[0, 0, 1, 255]),
+            steps_back: random.percent(20),
             random,
             sequences: BTreeMap::new(),
             leases: Vec::new(),
@@ -84,6 +92,7 @@ impl World {
             96 => 11 * 60 * SECOND * 1000,
             97 => self.random.number(HOUR..=3 * HOUR) * 1000,
             98 => 1000 - self.now.0 % 1000,
+            _ if !self.steps_back => 0,
             _ => {
                 self.now.0 -= self.random.number(0..=2 * SECOND * 1000);
                 0
@@ -105,6 +114,13 @@ impl World {
             found
         });
         Step::Run(Box::new(self.command(kind.unwrap_or(0))))
+    }
+
+    /// What is wrong with the keys of a queue.
+    pub(crate) fn broken(&self, dump: &Dump) -> Option<String> {
+        let keys = Keyspace::new(&Prefix::default(), self.shards);
+        let broken = |queue| invariants::broken(dump, &keys, queue, self.now.floor_ms(), !self.steps_back);
+        self.queues.iter().find_map(broken)
     }
 
     fn command(&mut self, kind: usize) -> Command {
@@ -261,7 +277,7 @@ impl World {
         let backoff: Backoff = self.random.pick(&backoffs).parse().expect("a backoff");
         let forward = self.random.pick(&DESTINATIONS).parse().expect("a destination");
         QueueConfig {
-            attempts: self.random.percent(50).then_some(1 + self.random.number(0..=2) as u16),
+            attempts: self.random.percent(50).then_some(*self.random.pick(&[1, 2, 3])),
             backoff: self.random.percent(50).then_some(backoff),
             retention_ms: self.random.percent(40).then_some(*self.random.pick(&[0, 1_000, 60_000, HOUR])),
             bury_expired: self.random.percent(50),
@@ -340,6 +356,7 @@ impl World {
             8 => b"112000100000compressed",
             9 => b"01200000000000",
             10 => b"11200\x00000000",
+            11 => b"2",
             _ => return self.good_record(has_ttl),
         };
         Bytes::copy_from_slice(bytes)
@@ -355,7 +372,7 @@ impl World {
             has_ttl,
             lost_delay_ms: self.random.percent(25).then_some(*self.random.pick(&[0, 1, 2_000, 99_999_999])),
             dedup: self.random.percent(10).then(|| "key".to_string()),
-            attempts: self.random.percent(30).then_some(1 + self.random.number(0..=2) as u16),
+            attempts: self.random.percent(30).then_some(*self.random.pick(&[1, 2, 3])),
             body: (0..len).map(|_| self.random.any().to_le_bytes()[0]).collect(),
             ..Record::default()
         };

@@ -1,0 +1,123 @@
+//! The stores that are held against each other.
+
+use delayline_core::{Command, Identity, JobId, Keyspace, Prefix, QueueName, Reply, UnixMicros, Wakeup};
+use delayline_embedded::{Dumped, Store};
+use delayline_tests::{Contents, Dump, RedisServer, RedisStore};
+
+use crate::world::{ENGINES, World};
+
+/// A store that a sequence runs on.
+pub(crate) trait Twin {
+    /// Carries out a command at this time.
+    fn execute(&mut self, now: UnixMicros, command: &Command) -> Reply;
+    /// Loses a job's record.
+    fn lose(&mut self, queue: &QueueName, id: &JobId);
+    /// The messages since it was asked last: channels and texts.
+    fn heard(&mut self) -> Vec<(String, String)>;
+    /// All keys.
+    fn dump(&mut self) -> Dump;
+}
+
+/// The engines that hear what they are told.
+fn hearing() -> &'static [Identity] {
+    &ENGINES[..2]
+}
+
+impl Twin for RedisStore {
+    fn execute(&mut self, now: UnixMicros, command: &Command) -> Reply {
+        self.execute(Some(now), command)
+    }
+
+    fn lose(&mut self, queue: &QueueName, id: &JobId) {
+        let pool = self.keys().queue_keys(queue)[3].clone();
+        self.connection().ask(&["HDEL", &pool, id.as_str()]);
+    }
+
+    fn heard(&mut self) -> Vec<(String, String)> {
+        self.heard()
+    }
+
+    fn dump(&mut self) -> Dump {
+        self.dump()
+    }
+}
+
+/// An empty store on a server.
+pub(crate) fn on_server(server: &RedisServer, world: &World) -> RedisStore {
+    let mut store = RedisStore::new(server, world.shards);
+    store.clear();
+    for &engine in hearing() {
+        store.subscribe(engine);
+    }
+    store
+}
+
+/// The store in memory, with the names that its keys would have.
+pub(crate) struct InMemory {
+    store: Store,
+    keys: Keyspace,
+}
+
+impl InMemory {
+    /// An empty one.
+    pub(crate) fn new(world: &World) -> InMemory {
+        let keys = Keyspace::new(&Prefix::default(), world.shards);
+        let mut store = Store::new(world.shards);
+        for &engine in hearing() {
+            store.subscribe(engine);
+        }
+        for shard in world.shards.iter() {
+            store.subscribe_head(shard, hearing()[0]);
+        }
+        InMemory { store, keys }
+    }
+
+    /// An empty one that takes every repeat for something new.
+    pub(crate) fn with_a_bug(world: &World) -> InMemory {
+        let mut twin = InMemory::new(world);
+        twin.store.faults_mut().ignore_sessions = true;
+        twin
+    }
+}
+
+impl Twin for InMemory {
+    fn execute(&mut self, now: UnixMicros, command: &Command) -> Reply {
+        self.store.execute(now, command)
+    }
+
+    fn lose(&mut self, queue: &QueueName, id: &JobId) {
+        self.store.drop_record(queue, id);
+    }
+
+    fn heard(&mut self) -> Vec<(String, String)> {
+        let mut heard = Vec::new();
+        while let Some(notice) = self.store.poll_wakeup() {
+            heard.push(match notice.wakeup {
+                Wakeup::Ready(queue) => {
+                    let shard = self.keys.shards().of(&queue);
+                    (self.keys.wake_channel(shard, notice.to), queue.to_string())
+                }
+                Wakeup::Head(shard, at) => (self.keys.head_channel(shard), at.to_string()),
+                other => panic!("{other:?} was published"),
+            });
+        }
+        heard
+    }
+
+    fn dump(&mut self) -> Dump {
+        self.store.dump(&self.keys).into_iter().map(|(key, dumped)| (key, contents(dumped))).collect()
+    }
+}
+
+fn contents(dumped: Dumped) -> Contents {
+    match dumped {
+        Dumped::Hash(fields) => Contents::Hash(fields),
+        Dumped::Zset(members) => Contents::Sorted(members),
+        Dumped::Text(text) => Contents::Text(text),
+        Dumped::List(elements) => Contents::List(elements),
+        Dumped::Stream(entries) => {
+            let words = |(_, fields): (_, Vec<_>)| fields.into_iter().flat_map(|(name, value)| [name, value]);
+            Contents::Stream(entries.into_iter().map(|entry| words(entry).collect()).collect())
+        }
+    }
+}
