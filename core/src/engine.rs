@@ -145,7 +145,7 @@ impl Engine {
         self.enter(now);
         match wakeup {
             Wakeup::Ready(queue) => {
-                self.consumer.handle_ready(&queue);
+                self.consumer.hunger(&queue);
                 if !self.consumer.wants(&self.base, &queue) {
                     self.pump.tend(&queue);
                 }

@@ -1,4 +1,4 @@
-//! What the tests share: real servers, a store on one of them, and the dump of all it holds.
+//! What the tests share: real servers, a store on one of them, the dump of all it holds, and the simulator.
 #![forbid(unsafe_code)]
 
 mod dump;
@@ -8,6 +8,7 @@ mod random;
 mod redis_server;
 mod redis_store;
 mod resp;
+pub mod sim;
 
 pub use dump::{Contents, Dump};
 pub use flavour::Flavour;

@@ -37,6 +37,7 @@ struct Asked {
     /// Who has the lowest pass is served first, and jobs raise it by weight: start-time fair queueing (Goyal, 1996).
     pass: u64,
     flying: Option<Promise>,
+    /// The engine may be on the queue's waiting list.
     registered: bool,
     closed: bool,
     takes_next: bool,
@@ -148,14 +149,6 @@ impl Consumer {
 
     pub(super) fn is_closed(&self, queue: &QueueName) -> bool {
         self.queues.get(queue).is_some_and(|asked| asked.closed)
-    }
-
-    /// A notification said that the queue has due jobs: this engine is off its waiting list.
-    pub(super) fn handle_ready(&mut self, queue: &QueueName) {
-        if let Some(asked) = self.queues.get_mut(queue) {
-            asked.registered = false;
-            self.hungry.insert(queue.clone());
-        }
     }
 
     pub(super) fn handle_poll(&mut self, base: &mut Base, queue: &QueueName) {
@@ -300,10 +293,11 @@ impl Consumer {
         let Some(Reply::Granted { time, fence: _, lease_end: lease_ends, backoff, jobs, next, more, open }) =
             reply
         else {
+            asked.registered |= batch.maybe_ran && wakeable;
             return self.ask_again(base, queue, &promise, &batch.fault(reply));
         };
         let short = jobs.len() < usize::from(count) && !more;
-        asked.registered = short && wakeable && !matches!(promise, Promise::Leave);
+        asked.registered = (asked.registered || (short && wakeable)) && !matches!(promise, Promise::Leave);
         asked.closed = !open;
         if let Some((weight, _)) = asked.subscription {
             asked.pass += jobs.len() as u64 * STRIDE / u64::from(weight);

@@ -1,0 +1,744 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use delayline_core::wire::Form;
+use delayline_core::{
+    Answer, Ask, Command, Config, Credit, Event, Fault, Held, Identity, Job, Keyspace, Kind, Lease, Prefix,
+    QueueName, Refusal, Reply, Shards, Ticket, Token, UnixMicros, Verdict, Wakeup,
+};
+use delayline_embedded::{Dumped, Notice, Store};
+
+use super::faults::{Faults, Switches};
+use super::model::{Model, Tally, Violation, ensure};
+use super::node::Node;
+use super::workload::{self, Act, Asked, HOLD_MS};
+use crate::Random;
+
+/// When a run begins, by Redis's clock.
+pub(super) const EPOCH_MS: u64 = 1_760_000_000_000;
+const SPAN_MS: u64 = 30_000;
+const SETTLE_MS: u64 = 180_000;
+const DRAIN_MS: u64 = 30_000;
+const CHECK_EVERY: u64 = 64;
+const SPIN_MAX: u32 = 200;
+const LIMIT_STEPS: u64 = 2_000_000;
+
+/// A run that went well.
+#[derive(Clone, Copy, Debug)]
+pub struct Report {
+    /// Events carried out.
+    pub steps: u64,
+    /// A hash of everything that happened: the same seed gives the same.
+    pub trace: u64,
+    /// Virtual time passed, in milliseconds.
+    pub virtual_ms: u64,
+    /// What happened.
+    pub tally: Tally,
+}
+
+/// A run that broke a promise.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The seed that does it again.
+    pub seed: u64,
+    /// When, in virtual milliseconds.
+    pub at_ms: u64,
+    /// Which promise.
+    pub violation: Violation,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "seed {} at {} ms: {}\n", self.seed, self.at_ms, self.violation)?;
+        write!(f, "replay: cargo run --release -p delayline-tests --bin sim -- --seed {} --trace", self.seed)
+    }
+}
+
+/// What happens at some time.
+#[derive(Clone, Debug)]
+enum What {
+    Timer(usize, u32),
+    Arrive { node: usize, life: u32, ticket: Ticket, commands: Vec<Command>, forms: Vec<Form>, fate: Fate },
+    Replies(usize, u32, Ticket, Vec<Reply>),
+    Loss(usize, u32, Ticket),
+    Notice(usize, u32, Wakeup),
+    Hears(usize, u32),
+    Done(usize, u32, Held, Verdict),
+    Settle(usize, u32, Lease, Verdict),
+    Forget(usize, u32, Token),
+    Act(usize, Act),
+    Crash(usize),
+    Start(usize),
+    Pause(usize, u64),
+    Deafen(usize),
+    Flush,
+    Heal,
+    Drain,
+}
+
+/// What becomes of a request that arrived.
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    Answered { after_us: u64 },
+    Unanswered,
+    Cut { after: usize },
+}
+
+struct World {
+    now_us: u64,
+    queue: BTreeMap<(u64, u64), What>,
+    count: u64,
+    steps: u64,
+    trace: u64,
+    store: Store,
+    keys: Keyspace,
+    scripts: BTreeSet<u8>,
+    nodes: Vec<Node>,
+    model: Model,
+    faults: Faults,
+    network: Random,
+    chaos: Random,
+    handlers: Random,
+    identities: Random,
+    live_identities: BTreeMap<Identity, usize>,
+    print: bool,
+    calm: bool,
+}
+
+/// Runs one seed.
+///
+/// # Errors
+/// The first promise that was broken.
+pub fn run(seed: u64, switches: Switches, print: bool) -> Result<Report, Box<Failure>> {
+    let mut world = World::new(seed, switches, print);
+    let result = world.play();
+    let at_ms = world.now_us / 1000;
+    match result {
+        Ok(()) => {
+            Ok(Report { steps: world.steps, trace: world.trace, virtual_ms: at_ms, tally: world.model.tally })
+        }
+        Err(violation) => Err(Box::new(Failure { seed, at_ms, violation })),
+    }
+}
+
+impl World {
+    fn new(seed: u64, switches: Switches, print: bool) -> World {
+        let mut root = Random::new(seed);
+        let mut stream = || Random::new(root.any());
+        let (mut plan, network, mut chaos) = (stream(), stream(), stream());
+        let shards = Shards::new(*plan.pick(&[1, 1, 2])).expect("a number of shards");
+        let mut store = Store::new(shards);
+        store.faults_mut().ignore_sessions = switches.ignore_sessions;
+        let faults = Faults::draw(&mut chaos);
+        let mut world = World {
+            now_us: 0,
+            queue: BTreeMap::new(),
+            count: 0,
+            steps: 0,
+            trace: seed,
+            store,
+            keys: Keyspace::new(&Prefix::default(), shards),
+            scripts: BTreeSet::new(),
+            nodes: Vec::new(),
+            model: Model::default(),
+            faults,
+            network,
+            chaos,
+            handlers: stream(),
+            identities: stream(),
+            live_identities: BTreeMap::new(),
+            print,
+            calm: false,
+        };
+        world.plan(&mut plan, shards);
+        world
+    }
+
+    fn plan(&mut self, plan: &mut Random, shards: Shards) {
+        let nodes = plan.number(2..=5);
+        for n in 0..nodes {
+            let mut config = Config { shards, pump: workload::pumping(plan), ..Config::default() };
+            if n == 0 || plan.percent(50) {
+                config.subscriptions = workload::subscriptions(plan);
+                config.slots = u16::try_from(plan.number(1..=12)).unwrap_or(1);
+            }
+            if n == 0 {
+                config.pump = delayline_core::Pumping::Always;
+                config.subscriptions = workload::queues()
+                    .map(|queue| delayline_core::Subscription { queue, weight: 1, max: 100 })
+                    .to_vec();
+            }
+            config.lease_ms = plan.number(1_000..=6_000);
+            config.poll_ms = plan.number(500..=10_000);
+            config.pump_lease_ms = plan.number(1_000..=10_000);
+            config.flight_ms = plan.number(50..=2_000);
+            config.reserve_max = u16::try_from(plan.number(1..=20)).unwrap_or(1);
+            self.nodes.push(Node::new(config, plan.number(0..=1_000_000), plan.number(0..=90)));
+            self.at(plan.number(0..=2_000_000), What::Start(usize::try_from(n).unwrap_or(0)));
+        }
+        for (at_ms, node, act) in workload::draw(plan, nodes, SPAN_MS) {
+            self.at(at_ms * 1000, What::Act(node, act));
+        }
+        self.plan_chaos(nodes);
+        self.at(SPAN_MS * 1000, What::Heal);
+        self.at((SPAN_MS + SETTLE_MS) * 1000, What::Drain);
+    }
+
+    fn plan_chaos(&mut self, nodes: u64) {
+        let span_us = SPAN_MS * 1000;
+        let mut chaos = self.chaos.clone();
+        let node = |chaos: &mut Random| usize::try_from(chaos.number(0..=nodes - 1)).unwrap_or(0);
+        for _ in 0..self.faults.crashes {
+            let (at, node) = (chaos.number(0..=span_us), node(&mut chaos));
+            self.at(at, What::Crash(node));
+            self.at(at + chaos.number(1_000..=5_000_000), What::Start(node));
+        }
+        for _ in 0..self.faults.pauses {
+            let (at, node) = (chaos.number(0..=span_us), node(&mut chaos));
+            self.at(at, What::Pause(node, chaos.number(500_000..=15_000_000)));
+        }
+        for _ in 0..self.faults.flushes {
+            self.at(chaos.number(0..=span_us), What::Flush);
+        }
+        for _ in 0..self.faults.deaf {
+            let (at, node) = (chaos.number(0..=span_us), node(&mut chaos));
+            self.at(at, What::Deafen(node));
+        }
+        self.chaos = chaos;
+    }
+
+    fn at(&mut self, us: u64, what: What) {
+        self.queue.insert((us.max(self.now_us), self.count), what);
+        self.count += 1;
+    }
+
+    fn after(&mut self, us: u64, what: What) {
+        self.at(self.now_us + us, what);
+    }
+
+    fn play(&mut self) -> Result<(), Violation> {
+        let end_us = (SPAN_MS + SETTLE_MS + DRAIN_MS) * 1000;
+        while let Some(((at, _), what)) = self.queue.pop_first() {
+            if at > end_us {
+                break;
+            }
+            ensure!(
+                self.steps < LIMIT_STEPS,
+                "an idle engine is idle",
+                "{} steps by {} ms",
+                self.steps,
+                at / 1000
+            );
+            self.now_us = at;
+            self.steps += 1;
+            self.hash(&what);
+            self.step(what)?;
+            if self.steps % CHECK_EVERY == 0 {
+                self.check()?;
+            }
+        }
+        self.now_us = end_us;
+        self.check()?;
+        self.check_end()
+    }
+
+    fn hash(&mut self, what: &What) {
+        let text = format!("{} {what:?}", self.now_us);
+        for byte in text.bytes() {
+            self.trace = (self.trace ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        if self.print {
+            println!("{}", &text[..text.floor_char_boundary(600)]);
+        }
+    }
+
+    fn redis_now(&self) -> UnixMicros {
+        UnixMicros(EPOCH_MS * 1000 + self.now_us)
+    }
+
+    fn alive(&self, node: usize, life: u32) -> bool {
+        self.nodes[node].engine.is_some() && self.nodes[node].life == life
+    }
+
+    fn step(&mut self, what: What) -> Result<(), Violation> {
+        if let Some(node) = what.for_node() {
+            let until = self.nodes[node].paused_until_us;
+            if until > self.now_us {
+                self.at(until, what);
+                return Ok(());
+            }
+        }
+        match what {
+            What::Timer(node, life) if self.alive(node, life) => {
+                self.nodes[node].armed_us = None;
+                self.with(node, |engine, now| engine.handle_timeout(now))
+            }
+            What::Replies(node, life, ticket, replies) if self.alive(node, life) => {
+                self.with(node, |engine, now| engine.handle_replies(now, ticket, replies))
+            }
+            What::Loss(node, life, ticket) if self.alive(node, life) => {
+                self.with(node, |engine, now| engine.handle_loss(now, ticket))
+            }
+            What::Notice(node, life, wakeup) if self.alive(node, life) => {
+                self.with(node, |engine, now| engine.handle_wakeup(now, wakeup))
+            }
+            What::Done(node, life, held, verdict) if self.alive(node, life) => {
+                self.with(node, |engine, now| engine.settle(now, held, verdict))
+            }
+            What::Settle(node, life, lease, verdict) if self.alive(node, life) => {
+                let token = self.nodes[node].token();
+                self.nodes[node].asked.insert(token, Asked::Settle);
+                let request = workload::request(Ask::Settle { lease, verdict });
+                self.with(node, |engine, now| {
+                    let _ = engine.request(now, token, request);
+                })
+            }
+            What::Forget(node, life, token) if self.alive(node, life) => {
+                self.nodes[node].asked.remove(&token);
+                self.with(node, |engine, now| engine.forget(now, token))
+            }
+            What::Hears(node, life) if self.alive(node, life) => self.hear(node),
+            What::Arrive { node, life, ticket, commands, forms, fate } => {
+                self.arrive(node, life, ticket, &commands, &forms, fate)
+            }
+            What::Act(node, act) if self.nodes[node].engine.is_some() => self.act(node, act),
+            What::Crash(node) if !self.calm => {
+                self.silence(node);
+                self.nodes[node].crash();
+                Ok(())
+            }
+            What::Start(node) if self.nodes[node].engine.is_none() => self.start(node),
+            What::Pause(node, us) if !self.calm => {
+                self.nodes[node].paused_until_us = self.now_us + us;
+                Ok(())
+            }
+            What::Deafen(node) if self.nodes[node].hears => {
+                self.silence(node);
+                let (life, back) = (self.nodes[node].life, self.chaos.number(1_000..=3_000_000));
+                self.after(back, What::Hears(node, life));
+                self.with(node, |engine, now| engine.handle_wakeup(now, Wakeup::Unsubscribed))
+            }
+            What::Flush => {
+                self.scripts.clear();
+                Ok(())
+            }
+            What::Heal => self.heal(),
+            What::Drain => {
+                let violation = self.unfinished();
+                (0..self.nodes.len())
+                    .try_for_each(|node| self.with(node, |engine, now| engine.drain(now)))?;
+                violation
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn start(&mut self, node: usize) -> Result<(), Violation> {
+        let identity = Identity(self.identities.any());
+        let now_us = self.now_us;
+        self.nodes[node].start(identity, now_us);
+        self.live_identities.insert(identity, node);
+        let (life, delay) = (self.nodes[node].life, self.network.number(100..=50_000));
+        self.after(delay, What::Hears(node, life));
+        self.with(node, |_, _| ())
+    }
+
+    fn hear(&mut self, node: usize) -> Result<(), Violation> {
+        if let Some(engine) = &self.nodes[node].engine {
+            let identity = engine.identity();
+            self.store.subscribe(identity);
+            for shard in self.keys.shards().iter() {
+                self.store.subscribe_head(shard, identity);
+            }
+            self.nodes[node].hears = true;
+        }
+        self.with(node, |engine, now| engine.handle_wakeup(now, Wakeup::Subscribed))
+    }
+
+    fn silence(&mut self, node: usize) {
+        if let Some(engine) = &self.nodes[node].engine {
+            self.store.unsubscribe(engine.identity());
+        }
+        self.nodes[node].hears = false;
+    }
+
+    fn heal(&mut self) -> Result<(), Violation> {
+        self.calm = true;
+        self.faults = Faults::NONE;
+        for node in 0..self.nodes.len() {
+            let until = self.nodes[node].paused_until_us.min(self.now_us + 100_000);
+            self.nodes[node].paused_until_us = until;
+            if self.nodes[node].engine.is_none() {
+                self.start(node)?;
+            } else if !self.nodes[node].hears {
+                let life = self.nodes[node].life;
+                self.at(until, What::Hears(node, life));
+            }
+        }
+        for act in workload::resume_all() {
+            self.after(40_000_000, What::Act(0, act));
+        }
+        Ok(())
+    }
+
+    /// Gives a node an input, then does all that it asks for.
+    fn with(
+        &mut self,
+        node: usize,
+        input: impl FnOnce(&mut delayline_core::Engine, delayline_core::Millis),
+    ) -> Result<(), Violation> {
+        let now = self.nodes[node].clock(self.now_us);
+        let Some(mut engine) = self.nodes[node].engine.take() else { return Ok(()) };
+        input(&mut engine, now);
+        let mut spins = 0;
+        let result = loop {
+            let mut moved = false;
+            while let Some(transmit) = engine.poll_transmit(Credit::UNLIMITED) {
+                moved = true;
+                let kinds: Vec<Kind> = transmit.kinds();
+                ensure!(kinds.len() == transmit.forms.len(), "a transmit is whole", "{kinds:?}");
+                let (ticket, commands, forms) =
+                    (transmit.ticket, transmit.commands.to_vec(), transmit.forms.to_vec());
+                self.send(node, ticket, commands, forms);
+            }
+            while let Some(event) = engine.poll_event() {
+                moved = true;
+                if let Err(violation) = self.handle_event(node, event) {
+                    self.nodes[node].engine = Some(engine);
+                    return Err(violation);
+                }
+            }
+            spins += 1;
+            if !moved {
+                break match engine.poll_timeout() {
+                    Some((at, _)) if at <= now && spins < SPIN_MAX => {
+                        engine.handle_timeout(now);
+                        continue;
+                    }
+                    other => other,
+                };
+            }
+            ensure!(spins < SPIN_MAX, "poll_timeout makes progress", "node {node} spins at {now}");
+        };
+        if let Some((at, reason)) = result {
+            ensure!(
+                at > now,
+                "poll_timeout makes progress",
+                "node {node} wants {at} for {reason:?} at {now}"
+            );
+            let us = self.nodes[node].when(at, self.now_us);
+            if self.nodes[node].armed_us.is_none_or(|armed| us < armed || armed < self.now_us) {
+                self.nodes[node].armed_us = Some(us);
+                let life = self.nodes[node].life;
+                self.at(us, What::Timer(node, life));
+            }
+        }
+        self.nodes[node].engine = Some(engine);
+        Ok(())
+    }
+
+    fn send(&mut self, node: usize, ticket: Ticket, commands: Vec<Command>, forms: Vec<Form>) {
+        let life = self.nodes[node].life;
+        let faults = self.faults.clone();
+        let net = &mut self.network;
+        let (out_us, back_us) = (net.number(50..=2_000), net.number(50..=2_000));
+        if net.percent(faults.refused) {
+            let refused = commands.iter().map(|_| Reply::Refused(Refusal::NotConnected)).collect();
+            self.after(out_us, What::Replies(node, life, ticket, refused));
+            return;
+        }
+        let late_us =
+            |net: &mut Random| if net.percent(faults.late) { net.number(50_000..=8_000_000) } else { 0 };
+        let arrive_us = out_us + late_us(net);
+        let answer_us = back_us + late_us(net);
+        let fate = if net.percent(faults.reply_lost) {
+            Fate::Unanswered
+        } else if net.percent(faults.cut) {
+            Fate::Cut { after: usize::try_from(net.number(0..=commands.len() as u64)).unwrap_or(0) }
+        } else {
+            Fate::Answered { after_us: answer_us }
+        };
+        let lost = net.percent(faults.request_lost);
+        let noticed = !net.percent(faults.silent);
+        let again_us = net.percent(faults.duplicated).then(|| net.number(1_000..=20_000_000));
+        if lost || !matches!(fate, Fate::Answered { .. }) {
+            if noticed {
+                self.after(arrive_us + back_us, What::Loss(node, life, ticket));
+            }
+        }
+        if let Some(again_us) = again_us {
+            let (commands, forms) = (commands.clone(), forms.clone());
+            let copy = What::Arrive { node, life, ticket, commands, forms, fate: Fate::Unanswered };
+            self.after(arrive_us + again_us, copy);
+        }
+        if !lost {
+            self.after(arrive_us, What::Arrive { node, life, ticket, commands, forms, fate });
+        }
+    }
+
+    fn arrive(
+        &mut self,
+        node: usize,
+        life: u32,
+        ticket: Ticket,
+        commands: &[Command],
+        forms: &[Form],
+        fate: Fate,
+    ) -> Result<(), Violation> {
+        let most = if let Fate::Cut { after } = fate { after } else { commands.len() };
+        let mut replies = Vec::with_capacity(commands.len());
+        for (command, form) in commands.iter().zip(forms).take(most) {
+            replies.push(self.execute(command, *form)?);
+        }
+        if let Fate::Answered { after_us } = fate {
+            self.after(after_us, What::Replies(node, life, ticket, replies));
+        }
+        Ok(())
+    }
+
+    fn execute(&mut self, command: &Command, form: Form) -> Result<Reply, Violation> {
+        let script = script_of(command.kind());
+        if form == Form::Source {
+            self.scripts.insert(script);
+        } else if !self.scripts.contains(&script) {
+            return Ok(Reply::Refused(Refusal::NoScript));
+        }
+        let now = self.redis_now();
+        let reply = self.store.execute(now, command);
+        if self.print {
+            println!("    {command:?}\n    -> {reply:?}");
+        }
+        self.model.observe(now, command, &reply)?;
+        while let Some(notice) = self.store.poll_wakeup() {
+            self.notify(&notice);
+        }
+        Ok(reply)
+    }
+
+    fn notify(&mut self, notice: &Notice) {
+        let Some(&node) = self.live_identities.get(&notice.to) else { return };
+        let times = match self.network.number(0..=99) {
+            n if n < self.faults.notice_lost => 0,
+            n if n < self.faults.notice_lost * 2 => 2,
+            _ => 1,
+        };
+        for _ in 0..times {
+            let (us, life) = (self.network.number(50..=5_000), self.nodes[node].life);
+            self.after(us, What::Notice(node, life, notice.wakeup.clone()));
+        }
+    }
+
+    fn act(&mut self, node: usize, act: Act) -> Result<(), Violation> {
+        let token = self.nodes[node].token();
+        match act {
+            Act::Publish(job) => {
+                let asked = Asked::Publish(job.queue.clone(), job.id.clone());
+                self.nodes[node].asked.insert(token, asked);
+                self.with(node, |engine, now| {
+                    let _ = engine.publish(now, token, *job);
+                })
+            }
+            Act::Take(take) => {
+                self.nodes[node].asked.insert(token, Asked::Take);
+                if self.handlers.percent(20) {
+                    let (us, life) = (self.handlers.number(0..=5_000_000), self.nodes[node].life);
+                    self.after(us, What::Forget(node, life, token));
+                }
+                self.with(node, |engine, now| {
+                    let _ = engine.take(now, token, take);
+                })
+            }
+            Act::Ask(ask) => {
+                self.nodes[node].asked.insert(token, Asked::Other);
+                self.with(node, |engine, now| {
+                    let _ = engine.request(now, token, workload::request(ask));
+                })
+            }
+        }
+    }
+
+    fn handle_event(&mut self, node: usize, event: Event) -> Result<(), Violation> {
+        if self.print {
+            println!("    node {node}: {event:?}");
+        }
+        self.model.told(&event)?;
+        match event {
+            Event::Answered { token, answer } => {
+                let asked = self.nodes[node].asked.remove(&token);
+                let Some(asked) = asked else { return Ok(()) };
+                self.answered(node, asked, answer)
+            }
+            Event::Run(job) => {
+                let (ms, verdict) = workload::handled(&mut self.handlers, self.calm);
+                if let Some(held) = job.held {
+                    let life = self.nodes[node].life;
+                    self.after(ms * 1000, What::Done(node, life, held, verdict));
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn answered(
+        &mut self,
+        node: usize,
+        asked: Asked,
+        answer: Result<Answer, Fault>,
+    ) -> Result<(), Violation> {
+        match (asked, answer) {
+            (Asked::Publish(queue, id), Ok(Answer::Published { .. })) => {
+                let times = self.model.times_accepted(&queue, &id);
+                ensure!(times == 1, "accepted means accepted", "{id} of {queue} was accepted {times} times");
+            }
+            (Asked::Publish(queue, id), Err(Fault::NotSent(_))) => {
+                let times = self.model.times_accepted(&queue, &id);
+                ensure!(
+                    times == 0,
+                    "not sent means not accepted",
+                    "{id} of {queue} was accepted {times} times"
+                );
+            }
+            (Asked::Publish(queue, id), Ok(Answer::Duplicate { .. })) => {
+                ensure!(false, "an id is used once at a time", "{id} of {queue} is called a duplicate");
+            }
+            (Asked::Take, Ok(Answer::Taken(jobs))) => {
+                jobs.iter().try_for_each(|job| self.taken(node, job))?
+            }
+            (_, Err(Fault::Broken(why))) => ensure!(false, "every command is answered", "{why}"),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn taken(&mut self, node: usize, job: &Job) -> Result<(), Violation> {
+        self.model.runs(job)?;
+        let (ms, verdict) = workload::handled(&mut self.handlers, self.calm);
+        if !self.handlers.percent(10) || self.calm {
+            let life = self.nodes[node].life;
+            self.after(ms.min(HOLD_MS / 4) * 1000, What::Settle(node, life, job.lease.clone(), verdict));
+        }
+        Ok(())
+    }
+
+    /// Sizes equal a recount, and the agenda is never late.
+    fn check(&mut self) -> Result<(), Violation> {
+        let now = self.redis_now();
+        let dump = self.store.dump(&self.keys);
+        for queue in workload::queues() {
+            let stats = Command::Stats { queue: queue.clone(), hours: 0 };
+            let Reply::Counted { stats, .. } = self.store.execute(now, &stats) else { continue };
+            let c = stats.counters;
+            let ended = c.acked + c.cancelled + c.expired + c.purged + c.forwarded + c.lost;
+            let (counted, held) =
+                (c.published - ended, stats.ready + stats.delayed + stats.leased + stats.dead);
+            ensure!(counted == held, "counters add up", "{queue}: {c:?} against {held} jobs");
+            ensure!(c.lost == 0 && c.unreadable == 0, "nothing is lost", "{queue}: {c:?}");
+            self.check_agenda(&dump, &queue, now)?;
+        }
+        Ok(())
+    }
+
+    fn check_agenda(
+        &self,
+        dump: &BTreeMap<String, Dumped>,
+        queue: &QueueName,
+        now: UnixMicros,
+    ) -> Result<(), Violation> {
+        let keys = self.keys.queue_keys(queue);
+        let first = |key: &str, from: u64| match dump.get(key) {
+            Some(Dumped::Zset(entries)) => {
+                entries.iter().map(|(_, score)| *score).find(|score| *score >= from)
+            }
+            _ => None,
+        };
+        let next = [first(&keys[4], now.floor_ms().0 + 1), first(&keys[5], 0), first(&keys[8], 0)];
+        let member = format!("q{queue}");
+        let at = match dump.get(&keys[0]) {
+            Some(Dumped::Zset(entries)) => entries.iter().find(|(name, _)| *name == member.as_bytes()),
+            _ => None,
+        };
+        let at = at.map(|(_, score)| *score);
+        if let Some(needed) = next.into_iter().flatten().min() {
+            let late = at.is_none_or(|at| at > needed.max(now.floor_ms().0));
+            ensure!(
+                !late,
+                "the agenda is never late",
+                "{queue}: it says {at:?}, but something happens at {needed}"
+            );
+        }
+        Ok(())
+    }
+
+    fn unfinished(&self) -> Result<(), Violation> {
+        let left = self.model.unfinished(self.redis_now());
+        ensure!(
+            left.is_empty(),
+            "all settles once faults end",
+            "{} jobs are left: {}",
+            left.len(),
+            left.join("; ")
+        );
+        Ok(())
+    }
+
+    fn check_end(&self) -> Result<(), Violation> {
+        for (n, node) in self.nodes.iter().enumerate() {
+            let drained = node.engine.as_ref().is_some_and(delayline_core::Engine::is_drained);
+            ensure!(
+                drained,
+                "a drained engine ends",
+                "node {n} does not: {:?}",
+                node.engine.as_ref().map(|e| (e.held(), e.poll_timeout()))
+            );
+            ensure!(node.asked.is_empty(), "every caller is answered", "node {n}: {:?}", node.asked);
+        }
+        for (key, contents) in self.store.dump(&self.keys) {
+            let kept =
+                ["config", ":meta", "queues", "lease", "agenda"].iter().any(|name| key.ends_with(name));
+            let dead = [":pool", ":state", ":dead", ":big"].iter().any(|name| key.ends_with(name));
+            let waits_for_the_dead = key.ends_with(":waiting") && !self.has_the_living(&contents);
+            ensure!(kept || dead || waits_for_the_dead, "nothing is left behind", "{key}: {contents:?}");
+        }
+        Ok(())
+    }
+
+    fn has_the_living(&self, waiting: &Dumped) -> bool {
+        let Dumped::Zset(entries) = waiting else { return true };
+        let living: Vec<String> =
+            self.nodes.iter().filter_map(|node| Some(node.engine.as_ref()?.identity().to_string())).collect();
+        entries.iter().any(|(member, _)| living.iter().any(|text| text.as_bytes() == member.as_ref()))
+    }
+}
+
+impl What {
+    /// The node that must be running for this to happen.
+    fn for_node(&self) -> Option<usize> {
+        match self {
+            What::Timer(node, _)
+            | What::Replies(node, ..)
+            | What::Loss(node, ..)
+            | What::Notice(node, ..)
+            | What::Hears(node, _)
+            | What::Done(node, ..)
+            | What::Settle(node, ..)
+            | What::Forget(node, ..)
+            | What::Act(node, _) => Some(*node),
+            _ => None,
+        }
+    }
+}
+
+fn script_of(kind: Kind) -> u8 {
+    match kind {
+        Kind::Publish => 0,
+        Kind::Reserve => 1,
+        Kind::Settle => 2,
+        Kind::Extend => 3,
+        Kind::Cancel => 4,
+        Kind::Reschedule => 5,
+        Kind::Peek => 6,
+        Kind::Tend => 7,
+        _ => 8,
+    }
+}
