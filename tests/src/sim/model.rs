@@ -212,6 +212,10 @@ impl Model {
                 what: format!("{id} of {queue} was granted but is not there"),
             });
         };
+        if core::mem::take(&mut job.maybe_requeued) && job.attempts >= job.max {
+            job.attempts = 0;
+            job.expires = None;
+        }
         match job.phase {
             Phase::Waiting(due) => {
                 ensure!(due <= now_ms, "never early", "{id} of {queue}, due {due}, granted at {now}")
@@ -227,10 +231,6 @@ impl Model {
         }
         let expired = job.expires.is_some_and(|expires| expires <= now_ms);
         ensure!(!expired, "an expired job is not delivered", "{id} of {queue} at {now}");
-        if core::mem::take(&mut job.maybe_requeued) && job.attempts >= job.max {
-            job.attempts = 0;
-            job.expires = None;
-        }
         job.attempts += 1;
         ensure!(
             job.attempts <= job.max,

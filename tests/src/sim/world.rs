@@ -17,7 +17,7 @@ use crate::Random;
 /// When a run begins, by Redis's clock.
 pub(super) const EPOCH_MS: u64 = 1_760_000_000_000;
 const SPAN_MS: u64 = 30_000;
-const SETTLE_MS: u64 = 180_000;
+const SETTLE_MS: u64 = 90_000;
 const DRAIN_MS: u64 = 30_000;
 const CHECK_EVERY: u64 = 64;
 const SPIN_MAX: u32 = 200;
@@ -376,7 +376,7 @@ impl World {
             }
         }
         for act in workload::resume_all() {
-            self.after(40_000_000, What::Act(0, act));
+            self.after(20_000_000, What::Act(0, act));
         }
         Ok(())
     }
