@@ -218,7 +218,7 @@ impl Model {
         }
         match job.phase {
             Phase::Waiting(due) => {
-                ensure!(due <= now_ms, "never early", "{id} of {queue}, due {due}, granted at {now}")
+                ensure!(due <= now_ms, "never early", "{id} of {queue}, due {due}, granted at {now}");
             }
             Phase::Leased(other, until) => {
                 ensure!(
@@ -400,7 +400,7 @@ impl Model {
                 job.phase = Phase::Waiting(due);
             }
             (RescheduleOutcome::Moved, None) => {
-                ensure!(false, "reschedule is exact", "{id} of {queue} is gone, but was moved")
+                ensure!(false, "reschedule is exact", "{id} of {queue} is gone, but was moved");
             }
             (RescheduleOutcome::Gone, Some(job)) => {
                 ensure!(job.may_have_expired(now), "accepted means delivered", "{id} of {queue} vanished");
