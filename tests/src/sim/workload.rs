@@ -127,7 +127,6 @@ fn job(random: &mut Random, queue: QueueName, id: JobId) -> NewJob {
 pub(super) fn handled(random: &mut Random, calm: bool) -> (u64, Verdict) {
     let reason = Reason::new("simulated");
     let verdict = match random.number(0..=19) {
-        0..=12 => Verdict::Ack,
         13 | 14 => Verdict::Nack { after_ms: None, reason },
         15 => Verdict::Nack { after_ms: Some(random.number(0..=2_000)), reason },
         16 => Verdict::Snooze { after_ms: random.number(1..=2_000) },
