@@ -4,6 +4,8 @@ use delayline_tokio::{AddressError, Client, Error, Shards};
 
 use crate::server::Server;
 
+const ANN: [&str; 7] = ["--user", "ann", "on", ">s3cret", "~*", "&*", "+@all"];
+
 #[tokio::test]
 async fn shards_are_fixed_by_the_first_and_adopted_by_who_asks_for_none() {
     let server = Server::spawn();
@@ -38,7 +40,7 @@ async fn a_named_memory_is_shared_and_an_unnamed_one_is_not() {
 
 #[tokio::test]
 async fn an_acl_user_a_database_a_socket_and_a_client_of_the_users_work() {
-    let server = Server::with(&["--user", "ann on >s3cret ~* &* +@all"]);
+    let server = Server::with(&ANN);
     let port_url = server.url();
     let url = port_url.replace("127", "ann:s3cret@127") + "5";
     let client = Client::connect(&url).await.unwrap();
@@ -64,7 +66,7 @@ fn redis_client(url: &str) -> delayline_tokio::redis::Client {
 
 #[tokio::test]
 async fn what_keeps_us_from_connecting_is_said_without_the_password() {
-    let mut server = Server::with(&["--user", "ann on >s3cret ~* &* +@all"]);
+    let mut server = Server::with(&ANN);
     let url = server.url().replace("127", "ann:hunter2@127");
     let builder = || Client::builder().connect_timeout(Duration::from_millis(500));
     let denied = builder().connect(&url).await.unwrap_err();
@@ -95,7 +97,7 @@ async fn a_redis_that_evicts_is_refused_by_the_strict() {
 
 #[tokio::test]
 async fn a_user_without_info_is_let_in() {
-    let server = Server::with(&["--user", "ann on nopass ~* &* +@all -info"]);
+    let server = Server::with(&["--user", "ann", "on", "nopass", "~*", "&*", "+@all", "-info"]);
     let client = Client::connect(&server.url().replace("127", "ann:x@127")).await.unwrap();
     assert_eq!(client.redis_version(), None);
     client.queue("orders").unwrap().publish("x").await.unwrap();
