@@ -1,9 +1,13 @@
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use delayline_tokio::{Client, Error, Job, JobId, Refusal, Worker};
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
 
 use crate::eventually;
 use crate::server::Server;
@@ -105,7 +109,6 @@ async fn who_fails_fast_is_told_that_too_much_waits() {
     assert!((1..100).contains(&busy), "{busy}");
 }
 
-/// A connection that stays open and silent is given up.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_silent_redis_is_asked_again_when_it_wakes() {
     let server = Server::spawn();
@@ -117,4 +120,56 @@ async fn a_silent_redis_is_asked_again_when_it_wakes() {
     assert_eq!(unknown, Err(Error::Unknown));
     server.signal("-CONT");
     eventually("both arrived", async || queue.stats(0).await.is_ok_and(|stats| stats.ready == 2)).await;
+}
+
+/// A connection that swallows everything, as one whose route has gone, is given up for a new one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_stays_open_and_silent_is_given_up() {
+    let server = Server::spawn();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("redis://{}/", listener.local_addr().unwrap());
+    let (cut, is_cut) = watch::channel(false);
+    let proxy = tokio::spawn(forward(listener, server.address(), is_cut));
+    let client = Client::connect(&url).await.unwrap();
+    let queue = client.queue("orders").unwrap();
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let worker = Worker::new(&client).queue("orders", move |_| {
+        let _ = tell.send(());
+        async {}
+    });
+    let running = tokio::spawn(worker.run());
+    queue.publish("x").await.unwrap();
+    told.recv().await.unwrap();
+
+    let begun = Instant::now();
+    cut.send(true).unwrap();
+    queue.publish("y").await.unwrap();
+    told.recv().await.unwrap();
+    println!("runs again {:?} after the connections fell silent", begun.elapsed());
+    client.close().await;
+    running.await.unwrap().unwrap();
+    proxy.abort();
+}
+
+/// Carries bytes both ways, but no more for the connections that were there when it was cut.
+async fn forward(listener: TcpListener, to: SocketAddr, is_cut: watch::Receiver<bool>) {
+    loop {
+        let (client, _) = listener.accept().await.unwrap();
+        let server = TcpStream::connect(to).await.unwrap();
+        let mut is_cut = is_cut.clone();
+        let spared = *is_cut.borrow();
+        tokio::spawn(async move {
+            let (mut client, mut server) = (client, server);
+            let cut = async {
+                if spared || is_cut.wait_for(|cut| *cut).await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            tokio::select! {
+                () = cut => {}
+                _ = tokio::io::copy_bidirectional(&mut client, &mut server) => return,
+            }
+            std::future::pending::<()>().await;
+        });
+    }
 }
