@@ -1,0 +1,195 @@
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
+use thiserror::Error;
+
+/// A URL that cannot be used. The message never repeats the URL, which may hold a password.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum AddressError {
+    /// It has none of the known forms.
+    #[error(
+        "this is no address of a queue: write redis://[user:password@]host[:port][/database], rediss:// for TLS, \
+         redis+unix:///path/to/socket, or memory://"
+    )]
+    Form,
+    /// It asks for something unknown.
+    #[error(
+        "the URL's option {0:?} is unknown: use prefix, shards and protocol, and for a socket db, user and pass"
+    )]
+    Option(String),
+    /// An option cannot have this value.
+    #[error("the URL's option {name} cannot be {value:?}: {allowed}")]
+    Value {
+        /// Which option.
+        name: &'static str,
+        /// What it is.
+        value: String,
+        /// What it may be.
+        allowed: &'static str,
+    },
+    /// This program was built without what the URL needs.
+    #[error("{scheme}:// needs the feature {feature} of delayline-tokio: build with it")]
+    Feature {
+        /// What the URL begins with.
+        scheme: &'static str,
+        /// What is missing.
+        feature: &'static str,
+    },
+    /// What else is wrong with it.
+    #[error("the URL cannot be used: {0}")]
+    Redis(String),
+}
+
+/// A URL, read.
+#[derive(Debug)]
+pub(crate) struct Address {
+    pub(crate) site: Site,
+    pub(crate) prefix: Option<String>,
+    pub(crate) shards: Option<u16>,
+}
+
+/// Where jobs are kept.
+#[derive(Debug)]
+pub(crate) enum Site {
+    Redis(Box<ConnectionInfo>),
+    Memory(Option<String>),
+}
+
+impl Address {
+    pub(crate) fn parse(url: &str) -> Result<Address, AddressError> {
+        match url.strip_prefix("memory://") {
+            Some(rest) => memory(rest),
+            None => redis(url),
+        }
+    }
+}
+
+/// Host, port and database, or the path: nothing secret.
+pub(crate) fn shown(info: &ConnectionInfo) -> String {
+    let db = info.redis_settings().db();
+    match info.addr() {
+        ConnectionAddr::Tcp(host, port) => format!("redis://{}:{port}/{db}", bracketed(host)),
+        ConnectionAddr::TcpTls { host, port, .. } => format!("rediss://{}:{port}/{db}", bracketed(host)),
+        ConnectionAddr::Unix(path) => format!("redis+unix://{}?db={db}", path.display()),
+        _ => "redis".to_owned(),
+    }
+}
+
+fn bracketed(host: &str) -> String {
+    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
+}
+
+fn memory(rest: &str) -> Result<Address, AddressError> {
+    if cfg!(not(feature = "memory")) {
+        return Err(AddressError::Feature { scheme: "memory", feature: "memory" });
+    }
+    let (name, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let name = name.trim_end_matches('/');
+    let mut address = Address {
+        site: Site::Memory((!name.is_empty()).then(|| name.to_owned())),
+        prefix: None,
+        shards: None,
+    };
+    for option in query.split('&').filter(|option| !option.is_empty()) {
+        let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        if !address.take_option(name, value)? {
+            return Err(AddressError::Option(name.to_owned()));
+        }
+    }
+    Ok(address)
+}
+
+fn redis(url: &str) -> Result<Address, AddressError> {
+    let parsed = redis::parse_redis_url(url).ok_or(AddressError::Form)?;
+    let socket = parsed.scheme().ends_with("unix");
+    if cfg!(not(feature = "tls")) && matches!(parsed.scheme(), "rediss" | "valkeys") {
+        return Err(AddressError::Feature { scheme: "rediss", feature: "tls" });
+    }
+    let (mut prefix, mut shards) = (None, None);
+    for (name, value) in parsed.query_pairs() {
+        let mut options = Options { prefix: &mut prefix, shards: &mut shards };
+        let known = name == "protocol" || (socket && matches!(&*name, "db" | "user" | "pass"));
+        if !known && !options.take(&name, &value)? {
+            return Err(AddressError::Option(name.into_owned()));
+        }
+    }
+    let info = parsed.into_connection_info().map_err(|error| AddressError::Redis(reason(&error)))?;
+    Ok(Address { site: Site::Redis(Box::new(info)), prefix, shards })
+}
+
+/// What a library's error says without what it may quote.
+fn reason(error: &redis::RedisError) -> String {
+    error.detail().map_or_else(|| error.category().to_owned(), ToOwned::to_owned)
+}
+
+struct Options<'a> {
+    prefix: &'a mut Option<String>,
+    shards: &'a mut Option<u16>,
+}
+
+impl Address {
+    fn take_option(&mut self, name: &str, value: &str) -> Result<bool, AddressError> {
+        Options { prefix: &mut self.prefix, shards: &mut self.shards }.take(name, value)
+    }
+}
+
+impl Options<'_> {
+    fn take(&mut self, name: &str, value: &str) -> Result<bool, AddressError> {
+        match name {
+            "prefix" => *self.prefix = Some(value.to_owned()),
+            "shards" => {
+                let refused = || AddressError::Value {
+                    name: "shards",
+                    value: value.to_owned(),
+                    allowed: "write 1 to 256",
+                };
+                *self.shards = Some(value.parse().map_err(|_| refused())?);
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_known_forms_are_read() {
+        let address = Address::parse("redis://ann:s%40cret@example.org:7000/3?prefix=shop&shards=4").unwrap();
+        assert_eq!((address.prefix.as_deref(), address.shards), (Some("shop"), Some(4)));
+        let Site::Redis(info) = address.site else { panic!() };
+        assert_eq!(shown(&info), "redis://example.org:7000/3");
+        assert_eq!(info.redis_settings().username(), Some("ann"));
+        assert_eq!(info.redis_settings().password(), Some("s@cret"));
+
+        let address = Address::parse("redis+unix:///run/redis.sock?db=2&user=ann&pass=x").unwrap();
+        let Site::Redis(info) = address.site else { panic!() };
+        assert_eq!(shown(&info), "redis+unix:///run/redis.sock?db=2");
+    }
+
+    #[test]
+    #[cfg(feature = "memory")]
+    fn memory_has_a_name_or_none() {
+        let address = Address::parse("memory://shop?shards=3").unwrap();
+        assert!(matches!(address.site, Site::Memory(Some(name)) if name == "shop"));
+        assert_eq!(address.shards, Some(3));
+        assert!(matches!(Address::parse("memory://").unwrap().site, Site::Memory(None)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_without_the_password() {
+        for (url, message) in [
+            ("http://user:hunter2@host", "this is no address of a queue"),
+            ("user:hunter2@host", "this is no address of a queue"),
+            ("redis://:hunter2@host?shard=3", "option \"shard\" is unknown"),
+            ("redis://:hunter2@host?shards=many", "shards cannot be \"many\": write 1 to 256"),
+            ("redis://:hunter2@host/x", "the URL cannot be used"),
+            ("redis://:hunter2@/", "the URL cannot be used"),
+        ] {
+            let error = Address::parse(url).unwrap_err().to_string();
+            assert!(error.contains(message), "{url}: {error}");
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,275 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use delayline_core::{Answer, Ask, Ceiling, Config, Prefix, Pumping, Refusal, Shards};
+
+use crate::address::{self, Address, AddressError, Site};
+use crate::client::{Client, Limits, Office};
+use crate::entropy::{self, Ids};
+use crate::inbox::{Desk, unexpected};
+use crate::link::Trouble;
+use crate::owner::{self, Plan};
+use crate::store::Store;
+use crate::{Error, invalid};
+
+const LAYOUT: u32 = 1;
+const OLDEST: (u16, u16, u16) = (6, 2, 0);
+const PROBE: Duration = Duration::from_secs(2);
+const OVERHEAD: usize = 64 << 10;
+
+/// The options of a [`Client`].
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until it connects"]
+pub struct ClientBuilder {
+    prefix: Option<String>,
+    shards: Option<u16>,
+    strict: bool,
+    pump: Pumping,
+    connect_timeout: Duration,
+    backlog: (usize, usize),
+    limits: Limits,
+}
+
+impl Default for ClientBuilder {
+    fn default() -> ClientBuilder {
+        let config = Config::default();
+        ClientBuilder {
+            prefix: None,
+            shards: None,
+            strict: false,
+            pump: Pumping::WhileTaking,
+            connect_timeout: Duration::from_secs(10),
+            backlog: (config.pending_jobs, config.pending_bytes),
+            limits: Limits {
+                max_payload: 1 << 20,
+                fail_fast: false,
+                timeout: Duration::from_secs(30),
+                grace: Duration::from_secs(20),
+                ceiling: config.ceiling,
+            },
+        }
+    }
+}
+
+impl ClientBuilder {
+    /// What all keys begin with, in braces; `dl` unless this or the URL says otherwise.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> ClientBuilder {
+        self.prefix = Some(prefix.into());
+        self
+    }
+
+    /// How many shards the deployment is to have, 1 to 256. The first client fixes it; who asks for another number is
+    /// refused, who asks for none takes what is found, or one.
+    pub fn shards(mut self, count: u16) -> ClientBuilder {
+        self.shards = Some(count);
+        self
+    }
+
+    /// Refuse a Redis that evicts keys when its memory is full, instead of warning.
+    pub fn strict(mut self, strict: bool) -> ClientBuilder {
+        self.strict = strict;
+        self
+    }
+
+    /// Stand for the pump lease all the time, as a service does, instead of only while a take waits: so that jobs expire,
+    /// are forwarded and are purged though nobody takes.
+    pub fn pump(mut self, always: bool) -> ClientBuilder {
+        self.pump = if always { Pumping::Always } else { Pumping::WhileTaking };
+        self
+    }
+
+    /// The largest body that is published, in bytes; 1 MiB if not called.
+    pub fn max_payload(mut self, bytes: usize) -> ClientBuilder {
+        self.limits.max_payload = bytes;
+        self
+    }
+
+    /// Answer [`Error::Busy`] at once when the backlog is full, instead of waiting.
+    pub fn fail_fast(mut self, fail_fast: bool) -> ClientBuilder {
+        self.limits.fail_fast = fail_fast;
+        self
+    }
+
+    /// The most jobs accepted and not yet answered, and the most bytes of them; 4,096 and 64 MiB if not called.
+    pub fn backlog(mut self, jobs: usize, bytes: usize) -> ClientBuilder {
+        self.backlog = (jobs, bytes);
+        self
+    }
+
+    /// What a queue may hold if its config does not say; 2,000,000 jobs of any size if not called.
+    pub fn ceiling(mut self, ceiling: Ceiling) -> ClientBuilder {
+        self.limits.ceiling = ceiling;
+        self
+    }
+
+    /// How long callers wait for an answer; 30 s if not called.
+    pub fn timeout(mut self, timeout: Duration) -> ClientBuilder {
+        self.limits.timeout = timeout;
+        self
+    }
+
+    /// How long connecting may take; 10 s if not called.
+    pub fn connect_timeout(mut self, timeout: Duration) -> ClientBuilder {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// How long closing may take; 20 s if not called.
+    pub fn grace(mut self, grace: Duration) -> ClientBuilder {
+        self.limits.grace = grace;
+        self
+    }
+
+    /// Connects to an address: see [`Client::connect`].
+    pub async fn connect(mut self, url: &str) -> Result<Client, Error> {
+        let Address { site, prefix, shards } = Address::parse(url)?;
+        self.prefix = self.prefix.or(prefix);
+        self.shards = self.shards.or(shards);
+        let wanted = self.wanted()?;
+        let (store, address) = match site {
+            Site::Redis(info) => {
+                let address = address::shown(&info);
+                let opened = redis::Client::open(*info);
+                (Store::Redis(opened.map_err(|_| Error::Address(AddressError::Form))?), address)
+            }
+            #[cfg(feature = "memory")]
+            Site::Memory(name) => {
+                let address = format!("memory://{}", name.as_deref().unwrap_or_default());
+                let memory = crate::memory::Memory::open(name.as_deref(), wanted.unwrap_or_default());
+                (Store::Memory(memory), address)
+            }
+            #[cfg(not(feature = "memory"))]
+            Site::Memory(_) => return Err(Error::Address(AddressError::Form)),
+        };
+        self.open(store, address).await
+    }
+
+    /// Connects over connections that `redis` makes.
+    pub async fn from_redis(self, redis: redis::Client) -> Result<Client, Error> {
+        let address = address::shown(redis.get_connection_info());
+        self.open(Store::Redis(redis), address).await
+    }
+
+    fn wanted(&self) -> Result<Option<Shards>, Error> {
+        let Some(count) = self.shards else { return Ok(None) };
+        invalid::count("number of shards", count.into(), Shards::MAX.into())?;
+        Ok(Shards::new(count))
+    }
+
+    async fn open(self, store: Store, address: String) -> Result<Client, Error> {
+        #[cfg(feature = "tls")]
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let wanted = self.wanted()?;
+        let prefix: Prefix = self.prefix.as_deref().map_or_else(|| Ok(Prefix::default()), str::parse)?;
+        let mut shards = wanted.unwrap_or_default();
+        let trouble = Trouble::default();
+        let opening =
+            Opening { builder: &self, store: &store, address: &address, prefix: &prefix, trouble: &trouble };
+        let mut desk = opening.start(shards).await?;
+        let found = opening.open(&desk, shards).await?;
+        if found != shards {
+            if wanted.is_some() {
+                let (wanted, found) = (shards.count(), found.count());
+                return Err(Error::ShardsMismatch { address, wanted, found });
+            }
+            shards = found;
+            desk = opening.start(shards).await?;
+        }
+        let version = opening.probe(&desk).await?;
+        let ids = Ids::new()?;
+        let limits = self.limits;
+        let office = Office { desk, ids, limits, store, address, prefix, shards, version };
+        Ok(Client { office: Arc::new(office) })
+    }
+}
+
+/// What connecting needs to know.
+struct Opening<'a> {
+    builder: &'a ClientBuilder,
+    store: &'a Store,
+    address: &'a str,
+    prefix: &'a Prefix,
+    trouble: &'a Trouble,
+}
+
+impl Opening<'_> {
+    async fn start(&self, shards: Shards) -> Result<Desk, Error> {
+        let ClientBuilder { backlog: (jobs, bytes), limits, pump, .. } = *self.builder;
+        let config = Config {
+            shards,
+            pump,
+            pending_jobs: jobs,
+            pending_bytes: bytes.max(limits.max_payload.saturating_add(OVERHEAD)),
+            ceiling: limits.ceiling,
+            salt: entropy::random()?,
+            ..Config::default()
+        };
+        let plan = Plan {
+            store: self.store.clone(),
+            prefix: self.prefix.clone(),
+            config,
+            grace: limits.grace,
+            handlers: None,
+            trouble: self.trouble.clone(),
+        };
+        owner::start(plan).await
+    }
+
+    /// Opens the deployment, and answers how many shards it has.
+    async fn open(&self, desk: &Desk, shards: Shards) -> Result<Shards, Error> {
+        match desk.request(Ask::Open { shards }, self.builder.connect_timeout).await {
+            Ok(Answer::Opened { layout, .. }) if layout > LAYOUT => {
+                Err(Error::NewerLayout { address: self.address.to_owned(), found: layout })
+            }
+            Ok(Answer::Opened { shards, .. }) => Ok(shards),
+            Ok(other) => Err(unexpected(&other)),
+            // A server that is too old cannot run the script either: its version says more.
+            Err(error @ Error::Broken(_)) => Err(self.probe(desk).await.err().unwrap_or(error)),
+            Err(Error::NotSent { why }) => {
+                let refused = why.filter(|why| *why != Refusal::NotConnected).map(|why| why.to_string());
+                let why = refused.or_else(|| self.trouble.last());
+                let why = why.unwrap_or_else(|| "Redis does not answer".to_owned());
+                Err(Error::Unreachable { address: self.address.to_owned(), why })
+            }
+            Err(Error::Unknown) => Err(Error::Unreachable {
+                address: self.address.to_owned(),
+                why: self.trouble.last().unwrap_or_else(|| "Redis does not answer".to_owned()),
+            }),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Reads version and policy, if the server lets us.
+    async fn probe(&self, desk: &Desk) -> Result<Option<(u16, u16, u16)>, Error> {
+        let address = self.address;
+        let (version, policy) = match desk.request(Ask::Server, PROBE).await {
+            Ok(Answer::Server { version, policy }) => (version, policy),
+            other => {
+                tracing::warn!(
+                    address,
+                    ?other,
+                    "cannot read the server's version with INFO: going on without"
+                );
+                return Ok(None);
+            }
+        };
+        if version < OLDEST {
+            return Err(Error::ServerTooOld { address: address.to_owned(), version });
+        }
+        match policy {
+            Some(policy) if policy.starts_with("allkeys") => {
+                if self.builder.strict {
+                    return Err(Error::Evicts { address: address.to_owned(), policy });
+                }
+                tracing::warn!(
+                    address,
+                    policy,
+                    "Redis evicts keys when its memory is full, jobs among them: set maxmemory-policy noeviction"
+                );
+            }
+            Some(_) => {}
+            None => tracing::warn!(address, "cannot read maxmemory-policy: make sure that it is noeviction"),
+        }
+        Ok(Some(version))
+    }
+}

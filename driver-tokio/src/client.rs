@@ -1,0 +1,187 @@
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use delayline_core::{
+    Answer, Ask, Ceiling, ExtendOutcome, Lease, Prefix, QueueName, SettleOutcome, Shard, Shards, UnixMs,
+    Verdict,
+};
+
+use crate::builder::ClientBuilder;
+use crate::entropy::Ids;
+use crate::inbox::{Desk, Reply, Stop, unexpected};
+use crate::invalid::{self, millis};
+use crate::store::Store;
+use crate::{Cursor, Error, Page, Queue, Taking};
+
+const PING: Duration = Duration::from_secs(2);
+const NAMES_MAX: usize = 10_000;
+
+/// A deployment of queues, wherever it is. Clones share everything.
+///
+/// What was accepted is sent until it is answered, or its time is over. When the last clone, with every [`Queue`] made
+/// of it, is dropped, what is in hand is still sent, in the background and within the grace; [`close`](Client::close)
+/// waits for that.
+#[derive(Clone)]
+pub struct Client {
+    pub(crate) office: Arc<Office>,
+}
+
+/// What became of a lease that was to be renewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extended {
+    /// What.
+    pub outcome: ExtendOutcome,
+    /// When it ends now, by Redis's clock, if it was renewed.
+    pub ends: UnixMs,
+}
+
+/// What all clones of a client share.
+pub(crate) struct Office {
+    pub(crate) desk: Desk,
+    pub(crate) ids: Ids,
+    pub(crate) limits: Limits,
+    pub(crate) store: Store,
+    pub(crate) address: String,
+    pub(crate) prefix: Prefix,
+    pub(crate) shards: Shards,
+    pub(crate) version: Option<(u16, u16, u16)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) max_payload: usize,
+    pub(crate) fail_fast: bool,
+    pub(crate) timeout: Duration,
+    pub(crate) grace: Duration,
+    pub(crate) ceiling: Ceiling,
+}
+
+impl Client {
+    /// Connects to `redis://[user:password@]host[:port][/database]`, `rediss://` (feature `tls`),
+    /// `redis+unix:///path/to/socket[?db=..]`, or `memory://` (feature `memory`): a new store in this process, and
+    /// `memory://name` the one of that name. Options: `?prefix=..&shards=..`.
+    ///
+    /// Fails if Redis does not answer within 10 s. From then on, a Redis that goes away and comes back needs no action.
+    pub async fn connect(url: &str) -> Result<Client, Error> {
+        Client::builder().connect(url).await
+    }
+
+    /// A client with options.
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::default()
+    }
+
+    /// A client over connections that `redis` makes: its certificates, its user, its database.
+    pub async fn from_redis(redis: redis::Client) -> Result<Client, Error> {
+        Client::builder().from_redis(redis).await
+    }
+
+    /// A queue of this deployment. Fails only if the name is not valid.
+    pub fn queue(&self, name: impl AsRef<str>) -> Result<Queue, Error> {
+        Ok(Queue::new(self.office.clone(), name.as_ref().parse()?))
+    }
+
+    /// Reads the names of all queues page by page, about `count` of 1 to 10,000 at a time, in no order. A queue that was
+    /// there all along is answered at least once.
+    pub async fn queues(&self, cursor: Option<&Cursor>, count: u16) -> Result<Page<QueueName>, Error> {
+        invalid::count("number of queues to list", count.into(), NAMES_MAX)?;
+        let (mut shard, mut cursor) = cursor.map_or(Ok((Shard(0), 0)), Cursor::queues)?;
+        let mut items = Vec::new();
+        loop {
+            if shard.0 >= self.office.shards.count() {
+                return Ok(Page { items, next: None });
+            }
+            match self.office.request(Ask::Queues { shard, cursor, count }).await? {
+                Answer::Named { queues, cursor: next } => {
+                    items.extend(queues);
+                    (shard, cursor) = if next == 0 { (Shard(shard.0 + 1), 0) } else { (shard, next) };
+                }
+                other => return Err(unexpected(&other)),
+            }
+            if items.len() >= count.into() && shard.0 < self.office.shards.count() {
+                return Ok(Page { items, next: Some(Cursor::of_queues(shard, cursor)) });
+            }
+        }
+    }
+
+    /// Jobs to be taken from these queues: the first that has due jobs answers. Await it.
+    pub fn take<Q: Into<QueueName>>(&self, queues: impl IntoIterator<Item = Q>) -> Taking {
+        Taking::new(self.office.clone(), queues.into_iter().map(Into::into).collect())
+    }
+
+    /// Ends a delivery by its lease, from whichever process. Repeating it is harmless.
+    pub async fn settle(&self, lease: Lease, verdict: Verdict) -> Result<SettleOutcome, Error> {
+        match &verdict {
+            Verdict::Nack { after_ms: Some(ms), .. } => {
+                invalid::length("retry delay", Duration::from_millis(*ms))?;
+            }
+            Verdict::Snooze { after_ms } => invalid::length("snooze", Duration::from_millis(*after_ms))?,
+            _ => {}
+        }
+        match self.office.request(Ask::Settle { lease, verdict }).await? {
+            Answer::Settled(outcome) => Ok(outcome),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Renews a lease, to last so long from now: 1 s to 24 h.
+    pub async fn extend(&self, lease: Lease, by: Duration) -> Result<Extended, Error> {
+        invalid::lease(by)?;
+        match self.office.request(Ask::Extend { lease, lease_ms: millis(by) }).await? {
+            Answer::Extended(outcome, ends) => Ok(Extended { outcome, ends }),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Makes one round trip of the kind that all else needs, within 2 s: for readiness.
+    pub async fn ping(&self) -> Result<(), Error> {
+        let ask = Ask::Open { shards: self.office.shards };
+        self.office.desk.request(ask, PING).await.map(drop)
+    }
+
+    /// Whether its store is in this process.
+    pub fn is_memory(&self) -> bool {
+        self.office.store.is_memory()
+    }
+
+    /// Where its store is: without user and password.
+    pub fn address(&self) -> &str {
+        &self.office.address
+    }
+
+    /// What its keys begin with.
+    pub fn prefix(&self) -> &Prefix {
+        &self.office.prefix
+    }
+
+    /// How many shards the deployment has.
+    pub fn shards(&self) -> Shards {
+        self.office.shards
+    }
+
+    /// The version of Redis; `None` if it could not be read.
+    pub fn redis_version(&self) -> Option<(u16, u16, u16)> {
+        self.office.version
+    }
+
+    /// Ends this client and all its clones: nothing new is accepted, takes are answered with nothing, what was published
+    /// is sent. Returns when all is done, or the grace is over.
+    pub async fn close(self) {
+        let _ = self.office.desk.stop.send(Stop::Drain);
+        let mut ended = self.office.desk.ended.clone();
+        let _ = ended.changed().await;
+    }
+}
+
+impl Office {
+    pub(crate) async fn request(&self, ask: Ask) -> Reply {
+        self.desk.request(ask, self.limits.timeout).await
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("address", &self.office.address).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,154 @@
+use delayline_core::{ConfigError, Fault, Full, NameError, QueueName, RecordError, Refusal};
+use thiserror::Error;
+
+use crate::{AddressError, Invalid};
+
+/// Why something was not done, or is not known to be done.
+///
+/// Messages name addresses, never passwords.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A queue, job or prefix has a name that cannot be used.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// An option has a value that cannot be used. Nothing was sent.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    /// The body is too large. Nothing was sent.
+    #[error(
+        "the body of {bytes} bytes is over the limit of {limit}: store it elsewhere and publish where it is, or raise \
+         max_payload"
+    )]
+    TooLarge {
+        /// The body's length.
+        bytes: usize,
+        /// The client's limit.
+        limit: usize,
+    },
+    /// The URL cannot be used.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// A limit of the client or worker is out of range.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The operating system gave no randomness or no thread.
+    #[error("the operating system refused {what}: {why}")]
+    System {
+        /// What was asked of it.
+        what: &'static str,
+        /// What it said.
+        why: String,
+    },
+    /// Redis did not answer while the client was being connected.
+    #[error("{address} cannot be reached: {why}")]
+    Unreachable {
+        /// Where Redis was looked for.
+        address: String,
+        /// The last failure.
+        why: String,
+    },
+    /// The deployment was opened with another number of shards than asked for.
+    #[error(
+        "{address} was opened with {found} shards, not {wanted}: ask for {found}, or for none to use what is found, or \
+         use another prefix"
+    )]
+    ShardsMismatch {
+        /// Where.
+        address: String,
+        /// How many were asked for.
+        wanted: u16,
+        /// How many there are.
+        found: u16,
+    },
+    /// The deployment was laid out by a newer version.
+    #[error("{address} has layout {found}, and this version knows layout 1: use a newer version")]
+    NewerLayout {
+        /// Where.
+        address: String,
+        /// Its layout.
+        found: u32,
+    },
+    /// The server lacks what the scripts need.
+    #[error("{address} runs Redis {}.{}.{}: at least 6.2 is needed", .version.0, .version.1, .version.2)]
+    ServerTooOld {
+        /// Where.
+        address: String,
+        /// What it is.
+        version: (u16, u16, u16),
+    },
+    /// The server may throw jobs away, and the client is strict.
+    #[error(
+        "{address} evicts keys when its memory is full (maxmemory-policy {policy}), jobs among them: set \
+         maxmemory-policy noeviction"
+    )]
+    Evicts {
+        /// Where.
+        address: String,
+        /// Its policy.
+        policy: String,
+    },
+    /// Certainly not done: it was not sent in time, or refused each time.
+    #[error("not done: {}", .why.map_or("Redis did not answer in time".to_owned(), |why| why.to_string()))]
+    NotSent {
+        /// The last refusal.
+        why: Option<Refusal>,
+    },
+    /// The answer did not come in time: it may have been done. Publishing again with the same id tells.
+    #[error("it is not known whether Redis carried this out: repeat it with the same id to be sure")]
+    Unknown,
+    /// The client's own backlog was full. Nothing was sent.
+    #[error("too much is waiting to be sent to Redis: try again later, or raise the backlog")]
+    Busy,
+    /// The queue holds as many jobs, or bytes, as it may.
+    #[error("{}", queue_full(queue, full))]
+    QueueFull {
+        /// Which queue.
+        queue: QueueName,
+        /// How full.
+        full: Full,
+    },
+    /// The queue has moved to another layout; this client is too old for it.
+    #[error("queue {queue} has moved to epoch {epoch}: use a newer client")]
+    Moved {
+        /// Which queue.
+        queue: QueueName,
+        /// Where to.
+        epoch: u64,
+    },
+    /// The job cannot be written as a record.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The config was changed by somebody else. Nothing changed.
+    #[error("the config of queue {queue} has version {cfgver} by now: read it again, then decide")]
+    Conflict {
+        /// Which queue.
+        queue: QueueName,
+        /// The version it has.
+        cfgver: u64,
+    },
+    /// The answer cannot be understood, or the script failed. It may have been done.
+    #[error("Redis answered what cannot be understood: {0}")]
+    Broken(String),
+    /// The client was closed.
+    #[error("the client is closed")]
+    Closed,
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Error {
+        match fault {
+            Fault::NotSent(why) => Error::NotSent { why },
+            Fault::Unknown => Error::Unknown,
+            Fault::QueueFull { queue, full } => Error::QueueFull { queue, full },
+            Fault::Moved { queue, epoch } => Error::Moved { queue, epoch },
+            Fault::Record(error) => Error::Record(error),
+            Fault::Broken(why) => Error::Broken(why),
+            Fault::Draining => Error::Closed,
+        }
+    }
+}
+
+fn queue_full(queue: &QueueName, full: &Full) -> Fault {
+    Fault::QueueFull { queue: queue.clone(), full: *full }
+}

@@ -1,0 +1,212 @@
+//! What goes in and out of an engine's thread.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use delayline_core::{Answer, Ask, Held, Job, Millis, NewJob, Request, Take, Token, Verdict, Wakeup};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::time::timeout;
+
+use crate::Error;
+use crate::clock::Clock;
+
+/// What waits in front of the engine, in bytes: beside the engine's own backlog.
+const WAITING_BYTES: u32 = 8 << 20;
+const LEAST_COST: u32 = 1 << 10;
+const QUESTIONS: usize = 1_024;
+const WAKEUPS: usize = 1_024;
+const SPARE: Duration = Duration::from_secs(5);
+
+pub(crate) type Reply = Result<Answer, Error>;
+
+/// A job to be published.
+pub(crate) struct Order {
+    pub(crate) job: NewJob,
+    pub(crate) called: Millis,
+    pub(crate) answer: oneshot::Sender<Reply>,
+    /// What it takes of the room in front of the engine.
+    pub(crate) _place: OwnedSemaphorePermit,
+}
+
+/// A take or a request.
+pub(crate) struct Question {
+    pub(crate) token: Token,
+    pub(crate) want: Want,
+    pub(crate) answer: oneshot::Sender<Reply>,
+}
+
+pub(crate) enum Want {
+    Take(Take),
+    Request(Request),
+}
+
+/// What is always heard.
+pub(crate) enum Signal {
+    Settle(Held, Verdict),
+    Forget(Token),
+    /// Jobs that were handed out to nobody.
+    GiveBack(Vec<Job>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Not,
+    /// Finish what was begun, within the grace.
+    Drain,
+    /// Give back what is held, at once.
+    Now,
+}
+
+/// An application's end of an engine. When the last clone is gone, the engine drains.
+pub(crate) struct Desk {
+    orders: mpsc::UnboundedSender<Order>,
+    places: Arc<Semaphore>,
+    questions: mpsc::Sender<Question>,
+    pub(crate) signals: mpsc::UnboundedSender<Signal>,
+    pub(crate) stop: watch::Sender<Stop>,
+    /// Closed when the engine is gone.
+    pub(crate) ended: watch::Receiver<()>,
+    tokens: AtomicU64,
+    clock: Clock,
+}
+
+/// The engine's end.
+pub(crate) struct Inboxes {
+    pub(crate) orders: mpsc::UnboundedReceiver<Order>,
+    pub(crate) questions: mpsc::Receiver<Question>,
+    pub(crate) signals: mpsc::UnboundedReceiver<Signal>,
+    pub(crate) wakeups: mpsc::Receiver<Wakeup>,
+    pub(crate) missed: Arc<AtomicBool>,
+    pub(crate) stop: watch::Receiver<Stop>,
+    pub(crate) signal: mpsc::UnboundedSender<Signal>,
+    pub(crate) _ended: watch::Sender<()>,
+}
+
+/// Where notifications are put. It never waits: what does not fit is told as a gap.
+#[derive(Clone)]
+pub(crate) struct Bell {
+    wakeups: mpsc::Sender<Wakeup>,
+    missed: Arc<AtomicBool>,
+}
+
+pub(crate) fn open(clock: Clock) -> (Desk, Inboxes, Bell) {
+    let (orders, orders_in) = mpsc::unbounded_channel();
+    let (questions, questions_in) = mpsc::channel(QUESTIONS);
+    let (signals, signals_in) = mpsc::unbounded_channel();
+    let (wakeups, wakeups_in) = mpsc::channel(WAKEUPS);
+    let (stop, stop_in) = watch::channel(Stop::Not);
+    let (ended_in, ended) = watch::channel(());
+    let missed = Arc::new(AtomicBool::new(false));
+    let inboxes = Inboxes {
+        orders: orders_in,
+        questions: questions_in,
+        signals: signals_in,
+        wakeups: wakeups_in,
+        missed: missed.clone(),
+        stop: stop_in,
+        signal: signals.clone(),
+        _ended: ended_in,
+    };
+    let places = Arc::new(Semaphore::new(WAITING_BYTES as usize));
+    let desk = Desk { orders, places, questions, signals, stop, ended, tokens: AtomicU64::new(0), clock };
+    (desk, inboxes, Bell { wakeups, missed })
+}
+
+impl Desk {
+    /// Hands a job over, in the order of the calls, and answers where its answer will come.
+    pub(crate) async fn order(
+        &self,
+        job: NewJob,
+        fail_fast: bool,
+    ) -> Result<oneshot::Receiver<Reply>, Error> {
+        let called = self.clock.now();
+        let limit = Duration::from_millis(job.timeout_ms);
+        let cost = u32::try_from(job.body.len()).unwrap_or(u32::MAX).saturating_add(LEAST_COST);
+        let cost = cost.min(WAITING_BYTES);
+        let place = match self.places.clone().try_acquire_many_owned(cost) {
+            Ok(place) => place,
+            Err(_) if fail_fast => return Err(Error::Busy),
+            Err(_) => match timeout(limit, self.places.clone().acquire_many_owned(cost)).await {
+                Ok(place) => place.map_err(|_| Error::Closed)?,
+                Err(_) => return Err(Error::Busy),
+            },
+        };
+        let (answer, answered) = oneshot::channel();
+        let order = Order { job, called, answer, _place: place };
+        self.orders.send(order).map_err(|_| Error::Closed)?;
+        Ok(answered)
+    }
+
+    pub(crate) async fn request(&self, ask: Ask, limit: Duration) -> Reply {
+        let timeout_ms = crate::invalid::millis(limit);
+        self.ask(Want::Request(Request { ask, timeout_ms }), limit).await
+    }
+
+    pub(crate) async fn take(&self, take: Take, limit: Duration) -> Result<Vec<Job>, Error> {
+        match self.ask(Want::Take(take), limit).await? {
+            Answer::Taken(jobs) => Ok(jobs),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn ask(&self, want: Want, limit: Duration) -> Reply {
+        let (answer, answered) = oneshot::channel();
+        let token = Token(self.tokens.fetch_add(1, Ordering::Relaxed));
+        let is_take = matches!(want, Want::Take(_));
+        let question = Question { token, want, answer };
+        match timeout(limit, self.questions.send(question)).await {
+            Ok(sent) => sent.map_err(|_| Error::Closed)?,
+            Err(_) => return Err(Error::Busy),
+        }
+        let mut awaited = Awaited { desk: self, token, answered, is_over: false };
+        // A request's own deadline is the engine's; a take that does not wait has none.
+        let limit = if is_take { limit } else { limit + SPARE };
+        let answer = timeout(limit, &mut awaited.answered).await;
+        awaited.is_over = answer.is_ok();
+        match answer {
+            Ok(answer) => answer.unwrap_or(Err(if is_take { Error::Closed } else { Error::Unknown })),
+            Err(_) if is_take => Err(Error::NotSent { why: None }),
+            Err(_) => Err(Error::Unknown),
+        }
+    }
+}
+
+pub(crate) fn unexpected(answer: &Answer) -> Error {
+    Error::Broken(format!("unexpected answer {answer:?}"))
+}
+
+/// An answer somebody waits for; who stops waiting gives back what was handed out.
+struct Awaited<'a> {
+    desk: &'a Desk,
+    token: Token,
+    answered: oneshot::Receiver<Reply>,
+    is_over: bool,
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        self.answered.close();
+        let signal = match self.answered.try_recv() {
+            Ok(Ok(Answer::Taken(jobs))) => Signal::GiveBack(jobs),
+            _ => Signal::Forget(self.token),
+        };
+        let _ = self.desk.signals.send(signal);
+    }
+}
+
+impl Bell {
+    pub(crate) fn ring(&self, wakeup: Wakeup) {
+        if let Err(mpsc::error::TrySendError::Full(_)) = self.wakeups.try_send(wakeup) {
+            self.missed.store(true, Ordering::Release);
+        }
+    }
+
+    /// Waits for room: for what must not be missed.
+    pub(crate) async fn tell(&self, wakeup: Wakeup) {
+        let _ = self.wakeups.send(wakeup).await;
+    }
+}

@@ -1,0 +1,104 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+use delayline_core::{Backoff, JobId, Place, Record, RecordError, State, Stored, Trace, UnixMs};
+
+/// A job as it is kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inspected {
+    /// Its name.
+    pub id: JobId,
+    /// Where it is.
+    pub place: Place,
+    /// Its due time, the end of its lease, or the time of its death, by place.
+    pub at: UnixMs,
+    /// If it was delivered at least once, or died.
+    pub state: Option<State>,
+    /// When it expires; answered by inspecting, not by listing.
+    pub expires: Option<UnixMs>,
+    /// What its publisher set, unless it cannot be read.
+    pub contents: Result<Contents, RecordError>,
+}
+
+/// What the publisher of a job set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contents {
+    /// When it was published, by the publisher's clock.
+    pub published: UnixMs,
+    /// What the body is.
+    pub content_type: Option<String>,
+    /// What else its publisher said.
+    pub headers: Vec<(String, String)>,
+    /// The trace it belongs to.
+    pub trace: Option<Trace>,
+    /// The most attempts; the queue's if not set.
+    pub attempts: Option<u16>,
+    /// The delay before another attempt; the queue's if not set.
+    pub backoff: Option<Backoff>,
+    /// How long it waits after a lease that ended without a verdict.
+    pub lost_delay: Option<Duration>,
+    /// The payload.
+    pub body: Bytes,
+}
+
+impl Inspected {
+    pub(crate) fn of(stored: Stored) -> Inspected {
+        let Stored { id, place, at, state, expires, record } = stored;
+        let record = Record::decode(&record, delayline_core::BODY_LIMIT);
+        Inspected { id, place, at, state, expires, contents: record.map(Contents::of) }
+    }
+
+    /// Attempts spent, the current one included.
+    pub fn attempt(&self) -> u16 {
+        self.state.as_ref().map_or(0, |state| state.attempts)
+    }
+
+    /// The most attempts, as settled at its latest delivery, or as its publisher set it; `None` leaves it to the queue.
+    pub fn max_attempts(&self) -> Option<u16> {
+        let settled = self.state.as_ref().map(|state| state.max).filter(|max| *max > 0);
+        settled.or_else(|| self.contents.as_ref().ok()?.attempts)
+    }
+
+    /// Deliveries so far.
+    pub fn deliveries(&self) -> u16 {
+        self.state.as_ref().map_or(0, |state| state.deliveries)
+    }
+
+    /// When it is due, or was last due.
+    pub fn due(&self) -> Option<UnixMs> {
+        match self.place {
+            Place::Ready | Place::Delayed => Some(self.at),
+            Place::Leased | Place::Dead => self.state.as_ref().map(|state| state.due),
+        }
+    }
+
+    /// When its lease ends, if a consumer holds it.
+    pub fn lease_ends(&self) -> Option<UnixMs> {
+        (self.place == Place::Leased).then_some(self.at)
+    }
+
+    /// When it died, if it is a dead letter.
+    pub fn died(&self) -> Option<UnixMs> {
+        (self.place == Place::Dead).then_some(self.at)
+    }
+
+    /// Why the last attempt failed, or why it died.
+    pub fn last_reason(&self) -> Option<&str> {
+        self.state.as_ref().map(|state| state.reason.as_str()).filter(|reason| !reason.is_empty())
+    }
+}
+
+impl Contents {
+    fn of(record: Record) -> Contents {
+        Contents {
+            published: record.metadata.published,
+            content_type: record.metadata.content_type,
+            headers: record.metadata.headers,
+            trace: record.metadata.trace,
+            attempts: record.attempts,
+            backoff: record.metadata.backoff,
+            lost_delay: record.lost_delay_ms.map(Duration::from_millis),
+            body: record.body,
+        }
+    }
+}

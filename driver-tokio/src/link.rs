@@ -1,0 +1,217 @@
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use delayline_core::wire::{self, Args, Value};
+use delayline_core::{Command, Identity, Keyspace, Kind, Refusal, Reply, Ticket, Transmit};
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Cmd, Pipeline};
+
+use crate::inbox::Bell;
+use crate::listener;
+
+/// How long an attempt to connect may take.
+pub(crate) const ATTEMPT: Duration = Duration::from_secs(5);
+/// How long a connection may be silent while it owes an answer. Late answers are welcome to the engine until then.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// Carries round trips to the store.
+pub(crate) trait Link: Send + 'static {
+    /// Encodes at once, sends when polled. Answers by the ticket; dropping the future loses the round trip.
+    fn send(&mut self, transmit: Transmit<'_>) -> impl Future<Output = (Ticket, Landed)> + Send + use<Self>;
+
+    /// Notifications are wanted from now on.
+    fn listen(&mut self);
+
+    /// Makes the first attempt to connect.
+    fn warm_up(&mut self) -> impl Future<Output = ()> + Send;
+}
+
+/// What became of a round trip.
+pub(crate) enum Landed {
+    Replies(Vec<Reply>),
+    Lost,
+}
+
+/// The last failure to connect, for messages.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trouble(Arc<Mutex<Option<String>>>);
+
+/// One connection for commands, made when it is needed, one attempt at a time; pacing is the engine's.
+pub(crate) struct RedisLink {
+    client: redis::Client,
+    keys: Arc<Keyspace>,
+    line: Arc<Mutex<Line>>,
+    trouble: Trouble,
+    ear: Option<(Identity, bool, Bell)>,
+}
+
+/// The connection, and whether one is being made.
+#[derive(Default)]
+struct Line {
+    connection: Option<MultiplexedConnection>,
+    connecting: bool,
+    generation: u64,
+}
+
+impl RedisLink {
+    /// `heads` if the engine tends shards and wants to hear of earlier heads.
+    pub(crate) fn new(
+        client: redis::Client,
+        keys: Arc<Keyspace>,
+        trouble: Trouble,
+        identity: Identity,
+        heads: bool,
+        bell: Bell,
+    ) -> RedisLink {
+        let line = Arc::default();
+        RedisLink { client, keys, line, trouble, ear: Some((identity, heads, bell)) }
+    }
+
+    /// The connection and its generation, or `None` after an attempt to make one was begun.
+    fn connection(&self) -> Option<(MultiplexedConnection, u64)> {
+        let mut line = lock(&self.line);
+        if let Some(connection) = &line.connection {
+            return Some((connection.clone(), line.generation));
+        }
+        if !line.connecting {
+            line.connecting = true;
+            tokio::spawn(connect(self.client.clone(), self.line.clone(), self.trouble.clone()));
+        }
+        None
+    }
+}
+
+impl Link for RedisLink {
+    fn send(&mut self, transmit: Transmit<'_>) -> impl Future<Output = (Ticket, Landed)> + Send + use<> {
+        let (ticket, kinds) = (transmit.ticket, transmit.kinds());
+        let ready = self.connection().map(|found| (found, pipeline(&self.keys, &transmit)));
+        let line = self.line.clone();
+        async move {
+            let Some(((mut connection, generation), pipeline)) = ready else {
+                let refused = kinds.iter().map(|_| Reply::Refused(Refusal::NotConnected)).collect();
+                return (ticket, Landed::Replies(refused));
+            };
+            let sent = connection.send_packed_commands(&pipeline, 0, kinds.len());
+            match tokio::time::timeout(SILENCE, sent).await {
+                Ok(Ok(values)) => (ticket, Landed::Replies(decoded(&kinds, values))),
+                failed => {
+                    let why = failed.map_or_else(|_| "no answer".to_owned(), |result| shown(result.err()));
+                    tracing::debug!(why, "lost a round trip to Redis");
+                    let mut line = lock(&line);
+                    if line.generation == generation {
+                        line.connection = None;
+                    }
+                    (ticket, Landed::Lost)
+                }
+            }
+        }
+    }
+
+    fn listen(&mut self) {
+        if let Some((identity, heads, bell)) = self.ear.take() {
+            tokio::spawn(listener::listen(self.client.clone(), self.keys.clone(), identity, heads, bell));
+        }
+    }
+
+    async fn warm_up(&mut self) {
+        lock(&self.line).connecting = true;
+        connect(self.client.clone(), self.line.clone(), self.trouble.clone()).await;
+    }
+}
+
+impl Trouble {
+    pub(crate) fn last(&self) -> Option<String> {
+        lock(&self.0).clone()
+    }
+}
+
+async fn connect(client: redis::Client, line: Arc<Mutex<Line>>, trouble: Trouble) {
+    let config =
+        AsyncConnectionConfig::new().set_connection_timeout(Some(ATTEMPT)).set_response_timeout(None);
+    let attempt = client.get_multiplexed_async_connection_with_config(&config).await;
+    let why = attempt.as_ref().err().map(|error| shown(Some(error.clone())));
+    if let Some(why) = &why {
+        tracing::debug!(why, "no connection to Redis");
+    }
+    *lock(&trouble.0) = why;
+    let mut line = lock(&line);
+    line.connecting = false;
+    line.generation += 1;
+    line.connection = attempt.ok();
+}
+
+fn pipeline(keys: &Keyspace, transmit: &Transmit<'_>) -> Pipeline {
+    let mut pipeline = Pipeline::with_capacity(transmit.commands.len());
+    for (command, form) in transmit.commands.iter().zip(transmit.forms) {
+        let mut words = Words(Cmd::with_capacity(32, size(command)));
+        wire::encode(keys, command, *form, None, &mut words);
+        pipeline.add_command(words.0);
+    }
+    pipeline
+}
+
+/// Near enough that the words of most commands fit.
+fn size(command: &Command) -> usize {
+    1_024 + command.bytes()
+}
+
+struct Words(Cmd);
+
+impl Args for Words {
+    fn arg(&mut self, bytes: &[u8]) {
+        self.0.arg(bytes);
+    }
+}
+
+fn decoded(kinds: &[Kind], values: Vec<redis::Value>) -> Vec<Reply> {
+    kinds.iter().zip(values).map(|(kind, value)| wire::decode(*kind, plain(value))).collect()
+}
+
+/// A value of either protocol as the older one has it.
+fn plain(value: redis::Value) -> Value {
+    match value {
+        redis::Value::Int(number) => Value::Int(number),
+        redis::Value::BulkString(bytes) => Value::Bytes(Bytes::from(bytes)),
+        redis::Value::SimpleString(text) | redis::Value::VerbatimString { text, .. } => {
+            Value::Bytes(Bytes::from(text))
+        }
+        redis::Value::Okay => Value::Bytes(Bytes::from_static(b"OK")),
+        redis::Value::Array(values) | redis::Value::Set(values) => {
+            Value::Array(values.into_iter().map(plain).collect())
+        }
+        redis::Value::Map(pairs) => {
+            Value::Array(pairs.into_iter().flat_map(|(key, value)| [plain(key), plain(value)]).collect())
+        }
+        redis::Value::Attribute { data, .. } => plain(*data),
+        redis::Value::Boolean(truth) => Value::Int(truth.into()),
+        redis::Value::Double(number) => Value::Bytes(Bytes::from(number.to_string())),
+        redis::Value::ServerError(error) => {
+            Value::Error(format!("{} {}", error.code(), error.details().unwrap_or_default()))
+        }
+        _ => Value::Nil,
+    }
+}
+
+fn shown(error: Option<redis::RedisError>) -> String {
+    error.map_or_else(|| "no answer".to_owned(), |error| error.to_string())
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_keep_the_code_that_the_server_sent() {
+        for (code, text) in [("NOSCRIPT", "No matching script"), ("OOM", "command not allowed"), ("ERR", "x")]
+        {
+            let parsed = redis::parse_redis_value(format!("-{code} {text}\r\n").as_bytes()).unwrap();
+            assert_eq!(plain(parsed), Value::Error(format!("{code} {text}")));
+        }
+    }
+}

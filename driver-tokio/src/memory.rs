@@ -1,0 +1,119 @@
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use delayline_core::{Command, Identity, Reply, Shards, Ticket, Transmit, UnixMicros, Wakeup};
+use delayline_embedded::Store;
+
+use crate::inbox::Bell;
+use crate::link::{Landed, Link, lock};
+
+/// The stores of this process that have a name.
+static NAMED: Mutex<BTreeMap<String, Weak<Memory>>> = Mutex::new(BTreeMap::new());
+
+/// One store, and the engines that listen to it.
+pub(crate) struct Memory {
+    inside: Mutex<Inside>,
+}
+
+struct Inside {
+    store: Store,
+    /// The store's clock: the wall clock's, but never back.
+    time: UnixMicros,
+    bells: BTreeMap<Identity, Bell>,
+}
+
+impl Memory {
+    /// A new store, or the one of this name; its number of shards is fixed when it is made.
+    pub(crate) fn open(name: Option<&str>, shards: Shards) -> Arc<Memory> {
+        let Some(name) = name else { return Arc::new(Memory::new(shards)) };
+        let mut named = lock(&NAMED);
+        named.retain(|_, memory| memory.strong_count() > 0);
+        if let Some(memory) = named.get(name).and_then(Weak::upgrade) {
+            return memory;
+        }
+        let memory = Arc::new(Memory::new(shards));
+        named.insert(name.to_owned(), Arc::downgrade(&memory));
+        memory
+    }
+
+    fn new(shards: Shards) -> Memory {
+        let inside = Inside { store: Store::new(shards), time: UnixMicros(0), bells: BTreeMap::new() };
+        Memory { inside: Mutex::new(inside) }
+    }
+
+    fn execute(&self, commands: &[Command]) -> Vec<Reply> {
+        let mut inside = lock(&self.inside);
+        let Inside { store, time, bells } = &mut *inside;
+        *time = (*time).max(wall_clock());
+        let replies = commands.iter().map(|command| store.execute(*time, command)).collect();
+        while let Some(notice) = store.poll_wakeup() {
+            if let Some(bell) = bells.get(&notice.to) {
+                bell.ring(notice.wakeup);
+            }
+        }
+        replies
+    }
+
+    fn subscribe(&self, identity: Identity, shards: Option<Shards>, bell: Bell) {
+        let mut inside = lock(&self.inside);
+        inside.store.subscribe(identity);
+        for shard in shards.into_iter().flat_map(Shards::iter) {
+            inside.store.subscribe_head(shard, identity);
+        }
+        bell.ring(Wakeup::Subscribed);
+        inside.bells.insert(identity, bell);
+    }
+
+    fn unsubscribe(&self, identity: Identity) {
+        let mut inside = lock(&self.inside);
+        inside.store.unsubscribe(identity);
+        inside.bells.remove(&identity);
+    }
+}
+
+fn wall_clock() -> UnixMicros {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    UnixMicros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+}
+
+/// Carries commands to a store of this process: each is answered before it is sent on.
+pub(crate) struct MemoryLink {
+    memory: Arc<Memory>,
+    identity: Identity,
+    heads: Option<Shards>,
+    bell: Option<Bell>,
+}
+
+impl MemoryLink {
+    pub(crate) fn new(
+        memory: Arc<Memory>,
+        identity: Identity,
+        heads: Option<Shards>,
+        bell: Bell,
+    ) -> MemoryLink {
+        MemoryLink { memory, identity, heads, bell: Some(bell) }
+    }
+}
+
+impl Link for MemoryLink {
+    fn send(&mut self, transmit: Transmit<'_>) -> impl Future<Output = (Ticket, Landed)> + Send + use<> {
+        let replies = self.memory.execute(transmit.commands);
+        std::future::ready((transmit.ticket, Landed::Replies(replies)))
+    }
+
+    fn listen(&mut self) {
+        if let Some(bell) = self.bell.take() {
+            self.memory.subscribe(self.identity, self.heads, bell);
+        }
+    }
+
+    async fn warm_up(&mut self) {}
+}
+
+impl Drop for MemoryLink {
+    fn drop(&mut self) {
+        self.memory.unsubscribe(self.identity);
+    }
+}

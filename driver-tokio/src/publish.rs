@@ -1,0 +1,199 @@
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use delayline_core::{Answer, Backoff, JobId, NewJob, QueueName, Trace, UnixMs};
+use tokio::sync::oneshot;
+
+use crate::Error;
+use crate::client::Office;
+use crate::inbox::{Reply, unexpected};
+use crate::invalid::{self, millis};
+use crate::when::{When, unix_ms};
+
+/// A job about to be published: await it.
+///
+/// Its order among other jobs is that of the awaits. A future that is dropped before it ends may have published the job.
+#[must_use = "a job is published when this is awaited"]
+pub struct Publish {
+    office: Arc<Office>,
+    queue: QueueName,
+    body: Bytes,
+    id: Option<JobId>,
+    when: When,
+    ttl: Option<Duration>,
+    attempts: Option<u16>,
+    backoff: Option<Backoff>,
+    lost_delay: Option<Duration>,
+    content_type: Option<String>,
+    headers: Vec<(String, String)>,
+    trace: Option<Trace>,
+    timeout: Duration,
+}
+
+/// A job that was accepted, now or before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// Its name.
+    pub id: JobId,
+    /// When it is due, by Redis's clock; `None` for a duplicate, whose job keeps its own due time.
+    pub due: Option<UnixMs>,
+    /// Whether the id was in use, so that nothing changed.
+    pub duplicate: bool,
+}
+
+impl Publish {
+    pub(crate) fn new(office: Arc<Office>, queue: QueueName, body: Bytes) -> Publish {
+        let timeout = office.limits.timeout;
+        Publish {
+            office,
+            queue,
+            body,
+            id: None,
+            when: When::default(),
+            ttl: None,
+            attempts: None,
+            backoff: None,
+            lost_delay: None,
+            content_type: None,
+            headers: Vec::new(),
+            trace: None,
+            timeout,
+        }
+    }
+
+    /// Due so long after the call, by Redis's clock; at most 10 years. Of this, [`at`](Publish::at) and
+    /// [`when`](Publish::when) the last one counts.
+    pub fn delay(self, delay: Duration) -> Publish {
+        self.when(delay)
+    }
+
+    /// Due at this time, by Redis's clock; at once if it is past.
+    pub fn at(self, at: SystemTime) -> Publish {
+        self.when(at)
+    }
+
+    /// Due then.
+    pub fn when(mut self, when: impl Into<When>) -> Publish {
+        self.when = when.into();
+        self
+    }
+
+    /// Its name in its queue. If a job of this name is there, nothing changes and the answer is a duplicate. A name is
+    /// drawn if none is given.
+    pub fn id(mut self, id: JobId) -> Publish {
+        self.id = Some(id);
+        self
+    }
+
+    /// The most attempts, 1 to 999; the queue's if not called.
+    pub fn attempts(mut self, attempts: u16) -> Publish {
+        self.attempts = Some(attempts);
+        self
+    }
+
+    /// The delay before another attempt; the queue's if not called.
+    pub fn backoff(mut self, backoff: Backoff) -> Publish {
+        self.backoff = Some(backoff);
+        self
+    }
+
+    /// When it expires, counted from the call; not shorter than its delay.
+    pub fn ttl(mut self, ttl: Duration) -> Publish {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// How long it waits after a lease that ended without a verdict; not at all if not called.
+    pub fn lost_delay(mut self, delay: Duration) -> Publish {
+        self.lost_delay = Some(delay);
+        self
+    }
+
+    /// Something else that its consumer should know. Headers, content type, backoff and trace take 3 KiB together at most.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Publish {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// The media type of the body.
+    pub fn content_type(mut self, media_type: impl Into<String>) -> Publish {
+        self.content_type = Some(media_type.into());
+        self
+    }
+
+    /// The trace it belongs to.
+    pub fn trace(mut self, trace: Trace) -> Publish {
+        self.trace = Some(trace);
+        self
+    }
+
+    /// How long to wait for an answer; the client's timeout if not called. After it the answer is [`Error::NotSent`] or
+    /// [`Error::Unknown`].
+    pub fn timeout(mut self, timeout: Duration) -> Publish {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Hands the job over, and answers where its answer will come.
+    pub(crate) async fn hand_over(self) -> Result<Handed, Error> {
+        let office = self.office.clone();
+        let job = self.into_job()?;
+        office.desk.order(job, office.limits.fail_fast).await.map(Handed)
+    }
+
+    fn into_job(self) -> Result<NewJob, Error> {
+        let limit = self.office.limits.max_payload;
+        if self.body.len() > limit {
+            return Err(Error::TooLarge { bytes: self.body.len(), limit });
+        }
+        let due = self.when.due()?;
+        if let Some(ttl) = self.ttl {
+            invalid::ttl(ttl, self.when.from_now())?;
+        }
+        self.attempts.map_or(Ok(()), invalid::attempts)?;
+        self.backoff.as_ref().map_or(Ok(()), invalid::backoff)?;
+        self.lost_delay.map_or(Ok(()), invalid::lost_delay)?;
+        let generated = self.id.is_none();
+        Ok(NewJob {
+            queue: self.queue,
+            id: self.id.unwrap_or_else(|| self.office.ids.draw()),
+            generated,
+            due,
+            ttl_ms: self.ttl.map(millis),
+            attempts: self.attempts,
+            backoff: self.backoff,
+            lost_delay_ms: self.lost_delay.map(millis),
+            content_type: self.content_type,
+            headers: self.headers,
+            trace: self.trace,
+            published: unix_ms(SystemTime::now()),
+            body: self.body,
+            timeout_ms: millis(self.timeout),
+        })
+    }
+}
+
+impl IntoFuture for Publish {
+    type Output = Result<Published, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<Published, Error>> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move { self.hand_over().await?.answer().await })
+    }
+}
+
+/// A job that was handed over and not yet answered.
+pub(crate) struct Handed(oneshot::Receiver<Reply>);
+
+impl Handed {
+    pub(crate) async fn answer(self) -> Result<Published, Error> {
+        match self.0.await.unwrap_or(Err(Error::Unknown))? {
+            Answer::Published { id, due } => Ok(Published { id, due: Some(due), duplicate: false }),
+            Answer::Duplicate { id } => Ok(Published { id, due: None, duplicate: true }),
+            other => Err(unexpected(&other)),
+        }
+    }
+}

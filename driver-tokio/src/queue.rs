@@ -1,0 +1,254 @@
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use delayline_core::{
+    Answer, Ask, CancelOutcome, Command, JobId, Place, QueueConfig, QueueName, RescheduleOutcome, Sizes,
+    Stats, UnixMs,
+};
+
+use crate::client::Office;
+use crate::inbox::unexpected;
+use crate::invalid::{self, Invalid};
+use crate::{Cursor, Error, Inspected, Page, Publish, Published, Taking, When};
+
+/// A queue of a client's. Queues are made by their first job; naming one costs nothing.
+#[derive(Clone)]
+pub struct Queue {
+    office: Arc<Office>,
+    name: QueueName,
+}
+
+/// What became of one job that was to be rescheduled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rescheduled {
+    /// What.
+    pub outcome: RescheduleOutcome,
+    /// The new due time, if it moved.
+    pub due: Option<UnixMs>,
+}
+
+/// What became of dead letters that were requeued or purged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadMoved {
+    /// How many moved.
+    pub moved: u64,
+    /// How many dead letters are left.
+    pub left: u64,
+    /// For each id asked for, whether it moved; empty if all were meant.
+    pub outcomes: Vec<bool>,
+}
+
+impl Queue {
+    pub(crate) fn new(office: Arc<Office>, name: QueueName) -> Queue {
+        Queue { office, name }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &QueueName {
+        &self.name
+    }
+
+    /// A job to be published, due at once unless its options say otherwise. Await it.
+    pub fn publish(&self, body: impl Into<Bytes>) -> Publish {
+        Publish::new(self.office.clone(), self.name.clone(), body.into())
+    }
+
+    /// Publishes jobs together, and answers what became of each, in their order. Each succeeds or fails for itself.
+    pub async fn publish_all(
+        &self,
+        jobs: impl IntoIterator<Item = Publish>,
+    ) -> Vec<Result<Published, Error>> {
+        let jobs: Vec<Publish> = jobs.into_iter().collect();
+        let mut handed = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            handed.push(job.hand_over().await);
+        }
+        let mut published = Vec::with_capacity(handed.len());
+        for handed in handed {
+            published.push(match handed {
+                Ok(handed) => handed.answer().await,
+                Err(error) => Err(error),
+            });
+        }
+        published
+    }
+
+    /// Jobs to be taken from this queue alone. Await it.
+    pub fn take(&self) -> Taking {
+        Taking::new(self.office.clone(), vec![self.name.clone()])
+    }
+
+    /// Takes a waiting job away. One that is being run, or is dead, stays.
+    pub async fn cancel(&self, id: &JobId) -> Result<CancelOutcome, Error> {
+        self.cancel_all(vec![id.clone()]).await.and_then(first)
+    }
+
+    /// Takes waiting jobs away, and answers what became of each, in their order.
+    pub async fn cancel_all(&self, ids: Vec<JobId>) -> Result<Vec<CancelOutcome>, Error> {
+        let mut outcomes = Vec::with_capacity(ids.len());
+        for ids in ids.chunks(Command::JOBS_MAX) {
+            match self.ask(Ask::Cancel { queue: self.name.clone(), ids: ids.to_vec() }).await? {
+                Answer::Cancelled(more) => outcomes.extend(more),
+                other => return Err(unexpected(&other)),
+            }
+        }
+        Ok(outcomes)
+    }
+
+    /// Gives a waiting job another due time. One that is being run, or is dead, stays.
+    pub async fn reschedule(&self, id: &JobId, when: impl Into<When>) -> Result<Rescheduled, Error> {
+        self.reschedule_all(vec![(id.clone(), when.into())]).await.and_then(first)
+    }
+
+    /// Gives waiting jobs other due times, and answers what became of each, in their order.
+    pub async fn reschedule_all(&self, jobs: Vec<(JobId, When)>) -> Result<Vec<Rescheduled>, Error> {
+        let jobs: Result<Vec<_>, Invalid> =
+            jobs.into_iter().map(|(id, when)| Ok((id, when.due()?))).collect();
+        let mut rescheduled = Vec::new();
+        for jobs in jobs?.chunks(Command::JOBS_MAX) {
+            match self.ask(Ask::Reschedule { queue: self.name.clone(), jobs: jobs.to_vec() }).await? {
+                Answer::Rescheduled(more) => {
+                    rescheduled.extend(more.into_iter().map(|(outcome, due)| Rescheduled {
+                        outcome,
+                        due: (outcome == RescheduleOutcome::Moved).then_some(due),
+                    }));
+                }
+                other => return Err(unexpected(&other)),
+            }
+        }
+        Ok(rescheduled)
+    }
+
+    /// Reads a job; `None` if there is none of this name.
+    pub async fn inspect(&self, id: &JobId) -> Result<Option<Inspected>, Error> {
+        match self.ask(Ask::Inspect { queue: self.name.clone(), id: id.clone() }).await? {
+            Answer::Inspected(stored) => Ok(stored.map(Inspected::of)),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Reads jobs in one state, page by page, at most `limit` of 1 to 256 at a time; large jobs make pages shorter.
+    ///
+    /// Ready and delayed jobs come by due time, leased ones by the end of their lease, dead ones by the time of death.
+    pub async fn list(
+        &self,
+        place: Place,
+        limit: u16,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<Inspected>, Error> {
+        invalid::count("number of jobs to list", limit.into(), Command::GRANTS_MAX.into())?;
+        let after = cursor.map(Cursor::job).transpose()?;
+        match self.ask(Ask::List { queue: self.name.clone(), place, limit, after }).await? {
+            Answer::Listed { jobs, more } => {
+                let next = jobs.last().filter(|_| more).map(|job| Cursor::of_job(job.at, job.id.clone()));
+                Ok(Page { items: jobs.into_iter().map(Inspected::of).collect(), next })
+            }
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Reads dead letters page by page: [`list`](Queue::list) of [`Place::Dead`].
+    pub async fn dead_letters(&self, limit: u16, cursor: Option<&Cursor>) -> Result<Page<Inspected>, Error> {
+        self.list(Place::Dead, limit, cursor).await
+    }
+
+    /// Reads the queue's config, counters and sizes, and how many jobs come due in each of the next `hours`, at most 48.
+    pub async fn stats(&self, hours: u8) -> Result<Stats, Error> {
+        if hours > 48 {
+            return Err(Invalid::Hours(hours).into());
+        }
+        match self.ask(Ask::Stats { queue: self.name.clone(), hours }).await? {
+            Answer::Counted(stats) => Ok(stats),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Makes these dead letters due, with all their attempts, and answers which of them were there.
+    pub async fn requeue(&self, ids: Vec<JobId>) -> Result<DeadMoved, Error> {
+        self.move_dead(Some(ids), |queue, ids| Ask::Requeue { queue, ids }).await
+    }
+
+    /// Makes all dead letters due, with all their attempts.
+    pub async fn requeue_all(&self) -> Result<DeadMoved, Error> {
+        self.move_dead(None, |queue, ids| Ask::Requeue { queue, ids }).await
+    }
+
+    /// Removes these dead letters, and answers which of them were there.
+    pub async fn purge(&self, ids: Vec<JobId>) -> Result<DeadMoved, Error> {
+        self.move_dead(Some(ids), |queue, ids| Ask::Purge { queue, ids }).await
+    }
+
+    /// Removes all dead letters.
+    pub async fn purge_all(&self) -> Result<DeadMoved, Error> {
+        self.move_dead(None, |queue, ids| Ask::Purge { queue, ids }).await
+    }
+
+    /// Replaces the queue's config, and answers its new version. With a `cfgver`, only if that is the version in force;
+    /// otherwise the answer is [`Error::Conflict`].
+    pub async fn configure(&self, config: QueueConfig, cfgver: Option<u64>) -> Result<u64, Error> {
+        invalid::config(&config)?;
+        let queue = self.name.clone();
+        self.change(Ask::Configure { queue, cfgver, config }).await
+    }
+
+    /// Stops deliveries from the queue; what is being run goes on, and publishing too. Answers the config's version.
+    pub async fn pause(&self) -> Result<u64, Error> {
+        self.change(Ask::Pause { queue: self.name.clone(), paused: true }).await
+    }
+
+    /// Ends a pause. Answers the config's version.
+    pub async fn resume(&self) -> Result<u64, Error> {
+        self.change(Ask::Pause { queue: self.name.clone(), paused: false }).await
+    }
+
+    /// Removes the queue with all it holds, and answers how much that was; `None` if there was no such queue.
+    pub async fn destroy(&self) -> Result<Option<Sizes>, Error> {
+        match self.ask(Ask::Destroy { queue: self.name.clone() }).await? {
+            Answer::Destroyed(sizes) => Ok(sizes),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn change(&self, ask: Ask) -> Result<u64, Error> {
+        match self.ask(ask).await? {
+            Answer::Configured { cfgver } => Ok(cfgver),
+            Answer::Conflict { cfgver } => Err(Error::Conflict { queue: self.name.clone(), cfgver }),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn move_dead(
+        &self,
+        ids: Option<Vec<JobId>>,
+        ask: impl Fn(QueueName, Option<Vec<JobId>>) -> Ask,
+    ) -> Result<DeadMoved, Error> {
+        if let Some(ids) = &ids {
+            invalid::count("number of dead letters", ids.len(), Command::JOBS_MAX)?;
+        }
+        match self.ask(ask(self.name.clone(), ids)).await? {
+            Answer::DeadMoved { moved, left, outcomes } => Ok(DeadMoved { moved, left, outcomes }),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn ask(&self, ask: Ask) -> Result<Answer, Error> {
+        self.office.request(ask).await
+    }
+}
+
+impl From<&Queue> for QueueName {
+    fn from(queue: &Queue) -> QueueName {
+        queue.name.clone()
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Queue").field(&self.name).finish()
+    }
+}
+
+fn first<T>(outcomes: Vec<T>) -> Result<T, Error> {
+    outcomes.into_iter().next().ok_or_else(|| Error::Broken("an answer without an outcome".to_owned()))
+}
