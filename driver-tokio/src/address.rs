@@ -51,15 +51,20 @@ pub(crate) struct Address {
 #[derive(Debug)]
 pub(crate) enum Site {
     Redis(Box<ConnectionInfo>),
+    #[cfg(feature = "memory")]
     Memory(Option<String>),
 }
 
 impl Address {
     pub(crate) fn parse(url: &str) -> Result<Address, AddressError> {
-        match url.strip_prefix("memory://") {
-            Some(rest) => memory(rest),
-            None => redis(url),
+        #[cfg(feature = "memory")]
+        if let Some(rest) = url.strip_prefix("memory://") {
+            return memory(rest);
         }
+        if cfg!(not(feature = "memory")) && url.starts_with("memory://") {
+            return Err(AddressError::Feature { scheme: "memory", feature: "memory" });
+        }
+        redis(url)
     }
 }
 
@@ -78,24 +83,20 @@ fn bracketed(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }
 
+#[cfg(feature = "memory")]
 fn memory(rest: &str) -> Result<Address, AddressError> {
-    if cfg!(not(feature = "memory")) {
-        return Err(AddressError::Feature { scheme: "memory", feature: "memory" });
-    }
     let (name, query) = rest.split_once('?').unwrap_or((rest, ""));
     let name = name.trim_end_matches('/');
-    let mut address = Address {
-        site: Site::Memory((!name.is_empty()).then(|| name.to_owned())),
-        prefix: None,
-        shards: None,
-    };
+    let (mut prefix, mut shards) = (None, None);
     for option in query.split('&').filter(|option| !option.is_empty()) {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
-        if !address.take_option(name, value)? {
+        let mut options = Options { prefix: &mut prefix, shards: &mut shards };
+        if !options.take(name, value)? {
             return Err(AddressError::Option(name.to_owned()));
         }
     }
-    Ok(address)
+    let name = (!name.is_empty()).then(|| name.to_owned());
+    Ok(Address { site: Site::Memory(name), prefix, shards })
 }
 
 fn redis(url: &str) -> Result<Address, AddressError> {
@@ -126,12 +127,6 @@ struct Options<'a> {
     shards: &'a mut Option<u16>,
 }
 
-impl Address {
-    fn take_option(&mut self, name: &str, value: &str) -> Result<bool, AddressError> {
-        Options { prefix: &mut self.prefix, shards: &mut self.shards }.take(name, value)
-    }
-}
-
 impl Options<'_> {
     fn take(&mut self, name: &str, value: &str) -> Result<bool, AddressError> {
         match name {
@@ -158,14 +153,22 @@ mod tests {
     fn the_known_forms_are_read() {
         let address = Address::parse("redis://ann:s%40cret@example.org:7000/3?prefix=shop&shards=4").unwrap();
         assert_eq!((address.prefix.as_deref(), address.shards), (Some("shop"), Some(4)));
-        let Site::Redis(info) = address.site else { panic!() };
+        let info = redis_info(address);
         assert_eq!(shown(&info), "redis://example.org:7000/3");
         assert_eq!(info.redis_settings().username(), Some("ann"));
         assert_eq!(info.redis_settings().password(), Some("s@cret"));
 
         let address = Address::parse("redis+unix:///run/redis.sock?db=2&user=ann&pass=x").unwrap();
-        let Site::Redis(info) = address.site else { panic!() };
+        let info = redis_info(address);
         assert_eq!(shown(&info), "redis+unix:///run/redis.sock?db=2");
+    }
+
+    fn redis_info(address: Address) -> Box<ConnectionInfo> {
+        match address.site {
+            Site::Redis(info) => info,
+            #[cfg(feature = "memory")]
+            Site::Memory(_) => panic!("not Redis"),
+        }
     }
 
     #[test]

@@ -125,7 +125,6 @@ impl ClientBuilder {
         let Address { site, prefix, shards } = Address::parse(url)?;
         self.prefix = self.prefix.or(prefix);
         self.shards = self.shards.or(shards);
-        let wanted = self.wanted()?;
         let (store, address) = match site {
             Site::Redis(info) => {
                 let address = address::shown(&info);
@@ -135,11 +134,10 @@ impl ClientBuilder {
             #[cfg(feature = "memory")]
             Site::Memory(name) => {
                 let address = format!("memory://{}", name.as_deref().unwrap_or_default());
-                let memory = crate::memory::Memory::open(name.as_deref(), wanted.unwrap_or_default());
+                let shards = self.wanted()?.unwrap_or_default();
+                let memory = crate::memory::Memory::open(name.as_deref(), shards);
                 (Store::Memory(memory), address)
             }
-            #[cfg(not(feature = "memory"))]
-            Site::Memory(_) => return Err(Error::Address(AddressError::Form)),
         };
         self.open(store, address).await
     }

@@ -151,7 +151,7 @@ impl Publish {
         }
         let due = self.when.due()?;
         if let Some(ttl) = self.ttl {
-            invalid::ttl(ttl, self.when.from_now())?;
+            invalid::ttl(ttl, self.when.distance())?;
         }
         self.attempts.map_or(Ok(()), invalid::attempts)?;
         self.backoff.as_ref().map_or(Ok(()), invalid::backoff)?;

@@ -15,7 +15,7 @@ pub enum When {
 
 impl When {
     /// How far off it is by the wall clock here; for limits only.
-    pub(crate) fn from_now(self) -> Duration {
+    pub(crate) fn distance(self) -> Duration {
         match self {
             When::In(delay) => delay,
             When::At(at) => at.duration_since(SystemTime::now()).unwrap_or_default(),
@@ -23,7 +23,7 @@ impl When {
     }
 
     pub(crate) fn due(self) -> Result<Due, Invalid> {
-        invalid::delay(self.from_now())?;
+        invalid::delay(self.distance())?;
         Ok(match self {
             When::In(delay) => Due::After { ms: millis(delay) },
             When::At(at) => Due::At(unix_ms(at)),

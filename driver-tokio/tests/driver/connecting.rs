@@ -22,6 +22,7 @@ async fn shards_are_fixed_by_the_first_and_adopted_by_who_asks_for_none() {
     assert_eq!(other.queue("orders").unwrap().take().await.unwrap(), []);
 }
 
+#[cfg(feature = "memory")]
 #[tokio::test]
 async fn a_named_memory_is_shared_and_an_unnamed_one_is_not() {
     let connect = async |url: &str| Client::connect(url).await.unwrap();

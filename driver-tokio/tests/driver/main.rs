@@ -2,8 +2,11 @@
 
 mod connecting;
 mod outages;
+#[cfg(feature = "memory")]
 mod scenarios;
 mod server;
+#[cfg(feature = "tls")]
+mod tls;
 
 use std::time::{Duration, Instant};
 
@@ -16,6 +19,7 @@ async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     }
 }
 
+#[cfg(feature = "memory")]
 fn unix_ms() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     u64::try_from(since.as_millis()).unwrap()

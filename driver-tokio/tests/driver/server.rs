@@ -17,7 +17,7 @@ impl Server {
     }
 
     pub(crate) fn with(options: &[&str]) -> Server {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let dir = std::env::temp_dir().join(format!("delayline-{}-{port}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let options = options.iter().map(ToString::to_string).collect();
@@ -69,6 +69,10 @@ impl Server {
         let pid = self.process.as_ref().unwrap().id().to_string();
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
     }
+}
+
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 impl Drop for Server {
