@@ -2,7 +2,7 @@ use alloc::string::String;
 
 use thiserror::Error;
 
-use crate::{Answer, Full, Job, QueueName, RecordError, Refusal, SettleOutcome, Shard, UnixMs};
+use crate::{Answer, ConfigError, Full, Job, QueueName, RecordError, Refusal, SettleOutcome, Shard, UnixMs};
 
 /// The caller's name for a publish, a take or a request; the engine only hands it back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,7 +18,6 @@ pub struct Held(pub(crate) u64);
 
 /// What the engine tells the application.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(clippy::large_enum_variant)]
 pub enum Event {
     /// The answer to a publish, a take or a request: exactly one each, unless it was forgotten.
     Answered {
@@ -76,6 +75,9 @@ pub enum Fault {
     /// The job cannot be written as a record, or a record cannot be read.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// A queue's config cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// The answer cannot be understood, or the script failed.
     #[error("Redis answered what cannot be understood: {0}")]
     Broken(String),

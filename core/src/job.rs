@@ -8,6 +8,9 @@ use crate::{
     Settlement, Trace, UnixMs,
 };
 
+/// The longest delay, lease or TTL: ten years, in milliseconds.
+pub const DELAY_MAX_MS: u64 = 10 * 366 * 86_400_000;
+
 /// A job to be published.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewJob {
@@ -163,9 +166,9 @@ impl Verdict {
         match self {
             Verdict::Ack => Settlement::Ack,
             Verdict::Nack { after_ms, reason } => {
-                Settlement::Nack { after_ms: after_ms.unwrap_or(retry_ms), reason }
+                Settlement::Nack { after_ms: after_ms.unwrap_or(retry_ms).min(DELAY_MAX_MS), reason }
             }
-            Verdict::Snooze { after_ms } => Settlement::Snooze { after_ms },
+            Verdict::Snooze { after_ms } => Settlement::Snooze { after_ms: after_ms.min(DELAY_MAX_MS) },
             Verdict::Release => Settlement::Release { after_ms: 0 },
             Verdict::Bury { reason } => Settlement::Bury { reason },
         }

@@ -1,5 +1,5 @@
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use core::fmt;
 use core::str::FromStr;
 
@@ -42,7 +42,7 @@ impl FromStr for Lease {
     type Err = LeaseError;
 
     fn from_str(text: &str) -> Result<Lease, LeaseError> {
-        read(text).ok_or_else(|| LeaseError(text.chars().take(80).collect::<String>().to_string()))
+        read(text).ok_or_else(|| LeaseError(text.chars().take(80).collect()))
     }
 }
 
@@ -64,6 +64,7 @@ fn read(text: &str) -> Option<Lease> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::string::ToString;
 
     #[test]
     fn the_text_is_read_as_it_was_written() {

@@ -1,4 +1,69 @@
-//! A delayed-job queue as pure state machines.
+//! A delayed-job queue as pure state machines: no clock, no randomness, no I/O.
+//!
+//! An [`Engine`] turns clock readings and replies of the store into batches of [`Command`]s and [`Event`]s. A driver
+//! carries them out: over TCP, over HTTP, or in memory. This is a whole driver, over the store in memory; a real one
+//! differs in that replies take their time, and may be lost:
+//!
+//! ```
+//! use bytes::Bytes;
+//! use delayline_core::{
+//!     Config, Credit, Due, Engine, Event, Identity, Millis, NewJob, Pumping, Reply, Shards, Subscription, Token,
+//!     UnixMicros, Verdict,
+//! };
+//! use delayline_embedded::Store;
+//!
+//! let mut store = Store::new(Shards::default());
+//! let mut now = Millis(0);
+//! let redis_now = |now: Millis| UnixMicros(1_763_700_000_000_000 + now.0 * 1000);
+//!
+//! let emails = "emails".parse()?;
+//! let config = Config {
+//!     subscriptions: vec![Subscription { queue: emails, weight: 1, max: 10 }],
+//!     slots: 10,
+//!     pump: Pumping::Always,
+//!     ..Config::default()
+//! };
+//! let identity = Identity(0x5eed); // 64 random bits in a real driver
+//! let mut engine = Engine::new(config, identity, now)?;
+//!
+//! let mut job = NewJob::new("emails".parse()?, "welcome-17".parse()?, Bytes::from_static(b"{}"));
+//! job.due = Due::After { ms: 60_000 };
+//! engine.publish(now, Token(1), job).expect("there is room");
+//!
+//! let mut ran_at = None;
+//! while ran_at.is_none() {
+//!     // What to do: until both have nothing more.
+//!     let mut moved = true;
+//!     while moved {
+//!         moved = false;
+//!         while let Some(transmit) = engine.poll_transmit(Credit::UNLIMITED) {
+//!             let ticket = transmit.ticket;
+//!             let replies: Vec<Reply> =
+//!                 transmit.commands.iter().map(|command| store.execute(redis_now(now), command)).collect();
+//!             engine.handle_replies(now, ticket, replies);
+//!             moved = true;
+//!         }
+//!         while let Some(event) = engine.poll_event() {
+//!             if let Event::Run(job) = event {
+//!                 ran_at = Some(now);
+//!                 engine.settle(now, job.held.expect("a managed job"), Verdict::Ack);
+//!             }
+//!             moved = true;
+//!         }
+//!     }
+//!     // Then sleep; here, time simply passes.
+//!     if let Some((at, _reason)) = engine.poll_timeout() {
+//!         now = at;
+//!         engine.handle_timeout(now);
+//!     }
+//! }
+//! let late_ms = ran_at.map(|at| at.0 - 60_000);
+//! assert!(late_ms.is_some_and(|ms| ms < 50), "ran {late_ms:?} ms after it was due");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Where to look: `engine` composes a machine a noun (publisher, settler, consumer, takes, pump, requests) over `flight`,
+//! which knows round trips, resends and timers. [`wire`] is the one place that writes commands and reads replies.
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -43,7 +108,7 @@ pub use engine::{Engine, Transmit};
 pub use event::{Backlogged, Credit, Event, Fault, Held, Ticket, TimeoutReason, Token, Wakeup};
 pub use fence::Fence;
 pub use identity::{Identity, NotAnIdentity};
-pub use job::{Job, NewJob, Take, Verdict};
+pub use job::{DELAY_MAX_MS, Job, NewJob, Take, Verdict};
 pub use job_id::{JobId, JobIds};
 pub use keyspace::Keyspace;
 pub use lease::{Lease, LeaseError};

@@ -1,4 +1,6 @@
-use crate::{Backoff, Forward};
+use alloc::string::ToString;
+
+use crate::{Backoff, ConfigError, DELAY_MAX_MS, Forward};
 
 /// What a queue says of its jobs where they say nothing themselves. It reaches jobs already waiting, from their next
 /// delivery on.
@@ -18,4 +20,21 @@ pub struct QueueConfig {
     pub max_bytes: Option<u64>,
     /// Due jobs go to a Redis list or stream instead of consumers of this queue.
     pub forward: Option<Forward>,
+}
+
+impl QueueConfig {
+    /// Checks every field.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let check = |field, value: Option<u64>, low: u64, high: u64, allowed| match value {
+            Some(value) if !(low..=high).contains(&value) => Err(ConfigError { field, value, allowed }),
+            _ => Ok(()),
+        };
+        check("attempts", self.attempts.map(u64::from), 1, 999, "1 to 999")?;
+        check("retention", self.retention_ms, 1, DELAY_MAX_MS, "1 ms to 10 years")?;
+        check("max_jobs", self.max_jobs, 0, 1 << 50, "0 (no limit) to 2^50")?;
+        check("max_bytes", self.max_bytes, 0, 1 << 50, "0 (no limit) to 2^50")?;
+        let readable =
+            self.backoff.as_ref().is_none_or(|backoff| backoff.to_string().parse() == Ok(backoff.clone()));
+        check("backoff", (!readable).then_some(0), 1, 1, "a backoff that its text form can express")
+    }
 }

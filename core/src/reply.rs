@@ -12,7 +12,7 @@ use crate::{
 ///
 /// `time` is Redis's clock when the script ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs, clippy::large_enum_variant)]
+#[allow(missing_docs)]
 pub enum Reply {
     /// To open: what is fixed, whoever fixed it.
     Opened { time: UnixMicros, layout: u32, shards: Shards },

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 
 pub use decode::decode;
-pub use encode::{Args, Form, encode};
+pub use encode::{Args, Form, LAYOUT, encode};
 pub use refusal::{Refusal, refusal};
 
 /// A reply as any transport of Redis carries it.

@@ -185,7 +185,7 @@ mod tests {
             ("redis://:hunter2@host?shard=3", "option \"shard\" is unknown"),
             ("redis://:hunter2@host?shards=many", "shards cannot be \"many\": write 1 to 256"),
             ("redis://:hunter2@host/x", "the URL cannot be used"),
-            ("redis://:hunter2@/", "the URL cannot be used"),
+            ("redis://:hunter2@/", "this is no address of a queue"),
         ] {
             let error = Address::parse(url).unwrap_err().to_string();
             assert!(error.contains(message), "{url}: {error}");

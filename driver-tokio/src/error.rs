@@ -29,7 +29,7 @@ pub enum Error {
     /// The URL cannot be used.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// A limit of the client or worker is out of range.
+    /// A limit of the client or worker, or a queue's config, is out of range.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The operating system gave no randomness or no thread.
@@ -143,6 +143,7 @@ impl From<Fault> for Error {
             Fault::QueueFull { queue, full } => Error::QueueFull { queue, full },
             Fault::Moved { queue, epoch } => Error::Moved { queue, epoch },
             Fault::Record(error) => Error::Record(error),
+            Fault::Config(error) => Error::Config(error),
             Fault::Broken(why) => Error::Broken(why),
             Fault::Draining => Error::Closed,
         }

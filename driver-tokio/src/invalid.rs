@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-use delayline_core::{Backoff, QueueConfig};
+use delayline_core::{Backoff, DELAY_MAX_MS, QueueConfig};
 use thiserror::Error;
 
-const TEN_YEARS: Duration = Duration::from_secs(10 * 365 * 86_400 + 3 * 86_400);
+const TEN_YEARS: Duration = Duration::from_millis(DELAY_MAX_MS);
 const LOST_DELAY_MAX: Duration = Duration::from_millis(99_999_999);
 const RUNGS_MAX: usize = 64;
 
@@ -89,7 +89,7 @@ pub(crate) fn delay(delay: Duration) -> Result<(), Invalid> {
 pub(crate) fn ttl(ttl: Duration, delay: Duration) -> Result<(), Invalid> {
     match ttl {
         ttl if ttl < delay || ttl.is_zero() => Err(Invalid::Ttl { ttl, delay }),
-        ttl if ttl > 2 * TEN_YEARS => Err(Invalid::TtlTooLong(ttl)),
+        ttl if ttl > TEN_YEARS => Err(Invalid::TtlTooLong(ttl)),
         _ => Ok(()),
     }
 }

@@ -7,14 +7,18 @@ use delayline_core::wire::{self, Args, Value};
 use delayline_core::{Command, Identity, Keyspace, Kind, Refusal, Reply, Ticket, Transmit};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, Pipeline};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use crate::inbox::Bell;
-use crate::listener;
+use crate::listener::{self, Channels};
 
 /// How long an attempt to connect may take.
 pub(crate) const ATTEMPT: Duration = Duration::from_secs(5);
 /// How long a connection may be silent while it owes an answer. Late answers are welcome to the engine until then.
 const SILENCE: Duration = Duration::from_secs(10);
+
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Carries round trips to the store.
 pub(crate) trait Link: Send + 'static {
@@ -23,6 +27,9 @@ pub(crate) trait Link: Send + 'static {
 
     /// Notifications are wanted from now on.
     fn listen(&mut self);
+
+    /// Notifications are wanted no longer; when this ends, all that were sent before are heard.
+    fn hush(&mut self) -> impl Future<Output = ()> + Send;
 
     /// Makes the first attempt to connect.
     fn warm_up(&mut self) -> impl Future<Output = ()> + Send;
@@ -45,6 +52,13 @@ pub(crate) struct RedisLink {
     line: Arc<Mutex<Line>>,
     trouble: Trouble,
     ear: Option<(Identity, bool, Bell)>,
+    hearing: Option<Hearing>,
+}
+
+/// The task that listens, and what ends it.
+struct Hearing {
+    hush: oneshot::Sender<()>,
+    task: JoinHandle<()>,
 }
 
 /// The connection, and whether one is being made.
@@ -66,7 +80,7 @@ impl RedisLink {
         bell: Bell,
     ) -> RedisLink {
         let line = Arc::default();
-        RedisLink { client, keys, line, trouble, ear: Some((identity, heads, bell)) }
+        RedisLink { client, keys, line, trouble, ear: Some((identity, heads, bell)), hearing: None }
     }
 
     /// The connection and its generation, or `None` after an attempt to make one was begun.
@@ -111,7 +125,17 @@ impl Link for RedisLink {
 
     fn listen(&mut self) {
         if let Some((identity, heads, bell)) = self.ear.take() {
-            tokio::spawn(listener::listen(self.client.clone(), self.keys.clone(), identity, heads, bell));
+            let (hush, hushed) = oneshot::channel();
+            let channels = Channels::new(&self.keys, identity, heads);
+            let task = tokio::spawn(listener::listen(self.client.clone(), channels, bell, hushed));
+            self.hearing = Some(Hearing { hush, task });
+        }
+    }
+
+    async fn hush(&mut self) {
+        if let Some(Hearing { hush, task }) = self.hearing.take() {
+            let _ = hush.send(());
+            let _ = tokio::time::timeout(FAREWELL, task).await;
         }
     }
 

@@ -109,6 +109,10 @@ impl Link for MemoryLink {
         }
     }
 
+    async fn hush(&mut self) {
+        self.memory.unsubscribe(self.identity);
+    }
+
     async fn warm_up(&mut self) {}
 }
 

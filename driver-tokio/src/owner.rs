@@ -60,6 +60,7 @@ pub(crate) async fn start(plan: Plan) -> Result<Desk, Error> {
         sweep: None,
         own_tokens: OWN_TOKENS,
         stopping: None,
+        is_hushed: false,
     };
     let (started, starts) = oneshot::channel();
     let thread = std::thread::Builder::new().name("delayline".to_owned());
@@ -103,6 +104,7 @@ struct Owner {
     sweep: Option<Millis>,
     own_tokens: u64,
     stopping: Option<Stopping>,
+    is_hushed: bool,
 }
 
 /// When patience ends, once a stop was asked for.
@@ -141,8 +143,18 @@ impl Owner {
                 }
             }
             let now = self.clock.now();
-            if engine.is_drained() || self.is_over(now) {
+            if self.is_over(now) || (engine.is_drained() && self.is_hushed && flights.is_empty()) {
                 return;
+            }
+            if engine.is_drained() && !self.is_hushed {
+                // Who was still to be woken passes the wake on.
+                link.hush().await;
+                self.is_hushed = true;
+                let now = self.clock.now();
+                while let Ok(wakeup) = inboxes.wakeups.try_recv() {
+                    engine.handle_wakeup(now, wakeup);
+                }
+                continue;
             }
             let timeout = engine.poll_timeout().map(|(at, _)| at);
             let next =

@@ -125,11 +125,15 @@ impl Worker {
         let mut client_stop = self.office.desk.stop.subscribe();
         let desk = owner::start(self.plan()?).await?;
         let _now = StopNow(desk.stop.clone());
-        let closed = client_stop.wait_for(|stop| *stop != Stop::Not);
+        let closed = async {
+            if client_stop.wait_for(|stop| *stop != Stop::Not).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
         let mut ended = desk.ended.clone();
         tokio::select! {
             () = shutdown => {}
-            _ = closed => {}
+            () = closed => {}
             _ = ended.changed() => {}
         }
         let _ = desk.stop.send(Stop::Drain);

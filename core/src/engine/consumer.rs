@@ -308,8 +308,10 @@ impl Consumer {
         let sent = batch.first_sent.unwrap_or(base.now);
         let granted =
             Granted { lease_ms, lease_end: ClockModel::lease_end(sent, lease_ms), lease_ends, backoff, time };
-        let jobs: Vec<Job> =
-            jobs.into_iter().filter_map(|grant| self.read(base, settler, queue, grant, &granted)).collect();
+        let jobs: Vec<Job> = jobs
+            .into_iter()
+            .filter_map(|grant| Consumer::read(base, settler, queue, grant, &granted))
+            .collect();
         match promise {
             Promise::Slots(_) => self.run(base, settler, jobs, sent, &granted),
             Promise::Takes(tokens) => self.hand_out(base, settler, queue, &tokens, jobs),
@@ -343,7 +345,6 @@ impl Consumer {
 
     /// A grant as a job; what cannot be read is settled here.
     fn read(
-        &self,
         base: &mut Base,
         settler: &mut Settler,
         queue: &QueueName,

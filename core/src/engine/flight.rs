@@ -17,7 +17,7 @@ const FORGET_MS: u64 = 600_000;
 #[derive(Default)]
 pub(super) struct Flights {
     batches: BTreeMap<BatchId, Batch>,
-    flights: BTreeMap<Ticket, Flight>,
+    in_air: BTreeMap<Ticket, Flight>,
     ready: BTreeMap<Shard, VecDeque<BatchId>>,
     batch_count: u64,
     ticket_count: u64,
@@ -152,13 +152,13 @@ impl Flights {
             }
         }
         flight.timer = Some(base.after(base.config.flight_ms, Timer::Overdue(ticket)));
-        self.flights.insert(ticket, flight);
+        self.in_air.insert(ticket, flight);
         self.forget_old(base.now);
         Some(ticket)
     }
 
     pub(super) fn transmitted(&self, ticket: Ticket) -> Option<Transmit<'_>> {
-        let flight = self.flights.get(&ticket)?;
+        let flight = self.in_air.get(&ticket)?;
         Some(Transmit { ticket, shard: flight.shard, commands: &flight.commands, forms: &flight.forms })
     }
 
@@ -187,7 +187,7 @@ impl Flights {
         ticket: Ticket,
         replies: impl IntoIterator<Item = Reply>,
     ) -> (Option<Millis>, Vec<Landed>) {
-        let Some(mut flight) = self.flights.remove(&ticket) else { return (None, Vec::new()) };
+        let Some(mut flight) = self.in_air.remove(&ticket) else { return (None, Vec::new()) };
         base.cancel(flight.timer);
         let mut landed = Vec::with_capacity(flight.batches.len());
         let mut replies = replies.into_iter();
@@ -206,7 +206,7 @@ impl Flights {
     /// The flight may or may not have run; a later reply is not to be expected.
     pub(super) fn handle_loss(&mut self, base: &mut Base, ticket: Ticket) -> Vec<Landed> {
         let mut landed = Vec::new();
-        if let Some(mut flight) = self.flights.remove(&ticket) {
+        if let Some(mut flight) = self.in_air.remove(&ticket) {
             base.cancel(flight.timer);
             let commands = core::mem::take(&mut flight.commands);
             self.take_back(ticket, &flight.batches, commands);
@@ -220,7 +220,7 @@ impl Flights {
     /// The answer is overdue: sent again, while a late reply is still welcome.
     pub(super) fn handle_overdue(&mut self, base: &mut Base, ticket: Ticket) -> Vec<Landed> {
         let mut landed = Vec::new();
-        let Some(flight) = self.flights.get_mut(&ticket) else { return landed };
+        let Some(flight) = self.in_air.get_mut(&ticket) else { return landed };
         flight.timer = None;
         let (ids, commands) = (flight.batches.clone(), core::mem::take(&mut flight.commands));
         self.take_back(ticket, &ids, commands);
@@ -250,7 +250,7 @@ impl Flights {
     fn land(&mut self, base: &mut Base, id: BatchId, reply: Option<Reply>) -> Option<Landed> {
         let mut batch = self.batches.remove(&id)?;
         base.cancel(batch.pause);
-        if let Some(flight) = batch.flying.and_then(|ticket| self.flights.get_mut(&ticket)) {
+        if let Some(flight) = batch.flying.and_then(|ticket| self.in_air.get_mut(&ticket)) {
             let place = flight.batches.iter().position(|have| *have == id);
             if let Some(command) = place.and_then(|place| flight.commands.get(place)) {
                 batch.command = command.clone();
@@ -318,7 +318,7 @@ impl Flights {
     }
 
     fn forget_old(&mut self, now: Millis) {
-        while let Some(oldest) = self.flights.first_entry() {
+        while let Some(oldest) = self.in_air.first_entry() {
             if oldest.get().timer.is_some() || now.since(oldest.get().sent) < FORGET_MS {
                 break;
             }

@@ -72,10 +72,9 @@ impl Pump {
     }
 
     pub(super) fn handle_head(&mut self, now: Millis, shard: Shard) {
-        if self.active && self.holds(shard, now) {
-            if let Some(tending) = self.shards.get_mut(&shard) {
-                tending.wanted = true;
-            }
+        let ours = self.active && self.holds(shard, now);
+        if let Some(tending) = self.shards.get_mut(&shard).filter(|_| ours) {
+            tending.wanted = true;
         }
     }
 

@@ -4,7 +4,8 @@ use alloc::vec::Vec;
 use super::base::{Base, BatchId, Timer};
 use super::flight::{Flights, Landed, Lane};
 use crate::{
-    Answer, Ask, Backlogged, Command, DeadLetters, Fault, Key, Reply, Request, Sizes, Stats, Token, UnixMs,
+    Answer, Ask, Backlogged, Command, ConfigError, DeadLetters, Fault, Key, Reply, Request, Sizes, Stats,
+    Token, UnixMs,
 };
 
 const LIST_BYTES: u64 = 1 << 20;
@@ -47,6 +48,10 @@ impl Requests {
             return Err(Backlogged(request));
         }
         let Request { ask, timeout_ms } = request;
+        if let Some(error) = ask.mistake() {
+            base.answer(token, Err(Fault::Config(error)));
+            return Ok(());
+        }
         // What died before the request is meant, as near as this engine knows Redis's clock: a repeat means the same.
         let until = base.clock.redis_now(base.now).map(|(_, latest)| latest.ceil_ms());
         let Some(command) = first(&ask, until) else { return Ok(()) };
@@ -124,6 +129,15 @@ fn first(ask: &Ask, until: Option<UnixMs>) -> Option<Command> {
             Command::Stats { queue, hours: 0 }
         }
     })
+}
+
+impl Ask {
+    fn mistake(&self) -> Option<ConfigError> {
+        match self {
+            Ask::Configure { config, .. } => config.validate().err(),
+            _ => None,
+        }
+    }
 }
 
 impl Waiting {

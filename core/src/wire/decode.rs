@@ -216,6 +216,7 @@ impl Words {
     }
 
     /// An empty text is none; any other must parse.
+    #[allow(clippy::option_option)]
     fn maybe<T: FromStr>(&mut self) -> Option<Option<T>> {
         let text = self.text()?;
         if text.is_empty() { Some(None) } else { text.parse().ok().map(Some) }

@@ -9,7 +9,7 @@ use crate::keyspace::Keyspace;
 use crate::{Command, DeadLetters, Due, Forward, Place, QueueConfig, Session, Settlement, UnixMicros};
 
 /// The version of the layout that [`Command::Open`] fixes.
-pub(crate) const LAYOUT: u32 = 1;
+pub const LAYOUT: u32 = 1;
 
 /// Takes the words of a command, one by one.
 pub trait Args {

@@ -45,12 +45,12 @@ fn search(seeds: std::ops::Range<u64>, switches: Switches, print: bool) -> ExitC
             }
         }
     }
-    let seconds = started.elapsed().as_secs_f64().max(0.001);
+    let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
     println!(
-        "{runs} seeds, {steps} steps, {} simulated hours in {seconds:.1} s: {:.0} steps/s, {:.1} simulated hours a second",
-        virtual_ms / 3_600_000,
-        steps as f64 / seconds,
-        virtual_ms as f64 / 3_600_000.0 / seconds,
+        "{runs} seeds, {steps} steps, {} simulated minutes in {ms} ms: {} steps/s, {} times real time",
+        virtual_ms / 60_000,
+        steps * 1000 / ms,
+        virtual_ms / ms,
     );
     ExitCode::SUCCESS
 }

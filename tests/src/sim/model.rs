@@ -212,9 +212,13 @@ impl Model {
                 what: format!("{id} of {queue} was granted but is not there"),
             });
         };
+        if core::mem::take(&mut job.maybe_requeued) && job.attempts >= job.max {
+            job.attempts = 0;
+            job.expires = None;
+        }
         match job.phase {
             Phase::Waiting(due) => {
-                ensure!(due <= now_ms, "never early", "{id} of {queue}, due {due}, granted at {now}")
+                ensure!(due <= now_ms, "never early", "{id} of {queue}, due {due}, granted at {now}");
             }
             Phase::Leased(other, until) => {
                 ensure!(
@@ -227,10 +231,6 @@ impl Model {
         }
         let expired = job.expires.is_some_and(|expires| expires <= now_ms);
         ensure!(!expired, "an expired job is not delivered", "{id} of {queue} at {now}");
-        if core::mem::take(&mut job.maybe_requeued) && job.attempts >= job.max {
-            job.attempts = 0;
-            job.expires = None;
-        }
         job.attempts += 1;
         ensure!(
             job.attempts <= job.max,
@@ -400,7 +400,7 @@ impl Model {
                 job.phase = Phase::Waiting(due);
             }
             (RescheduleOutcome::Moved, None) => {
-                ensure!(false, "reschedule is exact", "{id} of {queue} is gone, but was moved")
+                ensure!(false, "reschedule is exact", "{id} of {queue} is gone, but was moved");
             }
             (RescheduleOutcome::Gone, Some(job)) => {
                 ensure!(job.may_have_expired(now), "accepted means delivered", "{id} of {queue} vanished");

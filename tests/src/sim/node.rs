@@ -68,7 +68,7 @@ impl Node {
     /// When the node's clock first shows `at`.
     pub(super) fn when(&self, at: Millis, now_us: u64) -> u64 {
         let own_us = at.0.saturating_sub(self.offset_ms).saturating_mul(1000);
-        let mut us = (u128::from(own_us) * 1_000_000 / u128::from(1_000_000 + self.drift_ppm)) as u64;
+        let mut us = own_us.saturating_sub((own_us / 1_000_000 + 1) * self.drift_ppm);
         while self.clock(us) < at {
             us += 1;
         }

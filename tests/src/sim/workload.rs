@@ -127,7 +127,6 @@ fn job(random: &mut Random, queue: QueueName, id: JobId) -> NewJob {
 pub(super) fn handled(random: &mut Random, calm: bool) -> (u64, Verdict) {
     let reason = Reason::new("simulated");
     let verdict = match random.number(0..=19) {
-        0..=12 => Verdict::Ack,
         13 | 14 => Verdict::Nack { after_ms: None, reason },
         15 => Verdict::Nack { after_ms: Some(random.number(0..=2_000)), reason },
         16 => Verdict::Snooze { after_ms: random.number(1..=2_000) },
@@ -135,6 +134,6 @@ pub(super) fn handled(random: &mut Random, calm: bool) -> (u64, Verdict) {
         18 => Verdict::Bury { reason },
         _ => Verdict::Ack,
     };
-    let long = random.percent(5);
+    let long = random.percent(5) && !calm;
     (if long { random.number(1_000..=HOLD_MS) } else { random.number(0..=300) }, verdict)
 }

@@ -3,8 +3,8 @@ use std::fmt;
 
 use delayline_core::wire::Form;
 use delayline_core::{
-    Answer, Ask, Command, Config, Credit, Event, Fault, Held, Identity, Job, Keyspace, Kind, Lease, Prefix,
-    QueueName, Refusal, Reply, Shards, Ticket, Token, UnixMicros, Verdict, Wakeup,
+    Answer, Ask, Command, Config, Credit, Engine, Event, Fault, Held, Identity, Job, Keyspace, Kind, Lease,
+    Prefix, QueueName, Refusal, Reply, Shards, Ticket, Token, UnixMicros, Verdict, Wakeup,
 };
 use delayline_embedded::{Dumped, Notice, Store};
 
@@ -17,7 +17,7 @@ use crate::Random;
 /// When a run begins, by Redis's clock.
 pub(super) const EPOCH_MS: u64 = 1_760_000_000_000;
 const SPAN_MS: u64 = 30_000;
-const SETTLE_MS: u64 = 180_000;
+const SETTLE_MS: u64 = 90_000;
 const DRAIN_MS: u64 = 30_000;
 const CHECK_EVERY: u64 = 64;
 const SPIN_MAX: u32 = 200;
@@ -49,7 +49,7 @@ pub struct Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "seed {} at {} ms: {}\n", self.seed, self.at_ms, self.violation)?;
+        writeln!(f, "seed {} at {} ms: {}", self.seed, self.at_ms, self.violation)?;
         write!(f, "replay: cargo run --release -p delayline-tests --bin sim -- --seed {} --trace", self.seed)
     }
 }
@@ -233,7 +233,7 @@ impl World {
             self.steps += 1;
             self.hash(&what);
             self.step(what)?;
-            if self.steps % CHECK_EVERY == 0 {
+            if self.steps.is_multiple_of(CHECK_EVERY) {
                 self.check()?;
             }
         }
@@ -248,7 +248,7 @@ impl World {
             self.trace = (self.trace ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
         if self.print {
-            println!("{}", &text[..text.floor_char_boundary(600)]);
+            println!("{}", text.chars().take(600).collect::<String>());
         }
     }
 
@@ -271,7 +271,7 @@ impl World {
         match what {
             What::Timer(node, life) if self.alive(node, life) => {
                 self.nodes[node].armed_us = None;
-                self.with(node, |engine, now| engine.handle_timeout(now))
+                self.with(node, Engine::handle_timeout)
             }
             What::Replies(node, life, ticket, replies) if self.alive(node, life) => {
                 self.with(node, |engine, now| engine.handle_replies(now, ticket, replies))
@@ -325,8 +325,7 @@ impl World {
             What::Heal => self.heal(),
             What::Drain => {
                 let violation = self.unfinished();
-                (0..self.nodes.len())
-                    .try_for_each(|node| self.with(node, |engine, now| engine.drain(now)))?;
+                (0..self.nodes.len()).try_for_each(|node| self.with(node, Engine::drain))?;
                 violation
             }
             _ => Ok(()),
@@ -376,7 +375,7 @@ impl World {
             }
         }
         for act in workload::resume_all() {
-            self.after(40_000_000, What::Act(0, act));
+            self.after(20_000_000, What::Act(0, act));
         }
         Ok(())
     }
@@ -385,7 +384,7 @@ impl World {
     fn with(
         &mut self,
         node: usize,
-        input: impl FnOnce(&mut delayline_core::Engine, delayline_core::Millis),
+        input: impl FnOnce(&mut Engine, delayline_core::Millis),
     ) -> Result<(), Violation> {
         let now = self.nodes[node].clock(self.now_us);
         let Some(mut engine) = self.nodes[node].engine.take() else { return Ok(()) };
@@ -461,10 +460,8 @@ impl World {
         let lost = net.percent(faults.request_lost);
         let noticed = !net.percent(faults.silent);
         let again_us = net.percent(faults.duplicated).then(|| net.number(1_000..=20_000_000));
-        if lost || !matches!(fate, Fate::Answered { .. }) {
-            if noticed {
-                self.after(arrive_us + back_us, What::Loss(node, life, ticket));
-            }
+        if noticed && (lost || !matches!(fate, Fate::Answered { .. })) {
+            self.after(arrive_us + back_us, What::Loss(node, life, ticket));
         }
         if let Some(again_us) = again_us {
             let (commands, forms) = (commands.clone(), forms.clone());
@@ -603,7 +600,7 @@ impl World {
                 ensure!(false, "an id is used once at a time", "{id} of {queue} is called a duplicate");
             }
             (Asked::Take, Ok(Answer::Taken(jobs))) => {
-                jobs.iter().try_for_each(|job| self.taken(node, job))?
+                jobs.iter().try_for_each(|job| self.taken(node, job))?;
             }
             (_, Err(Fault::Broken(why))) => ensure!(false, "every command is answered", "{why}"),
             _ => {}
@@ -684,7 +681,7 @@ impl World {
 
     fn check_end(&self) -> Result<(), Violation> {
         for (n, node) in self.nodes.iter().enumerate() {
-            let drained = node.engine.as_ref().is_some_and(delayline_core::Engine::is_drained);
+            let drained = node.engine.as_ref().is_some_and(Engine::is_drained);
             ensure!(
                 drained,
                 "a drained engine ends",

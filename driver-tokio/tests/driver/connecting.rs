@@ -1,0 +1,104 @@
+use std::time::Duration;
+
+use delayline_tokio::{AddressError, Client, Error, Shards};
+
+use crate::server::Server;
+
+const ANN: [&str; 7] = ["--user", "ann", "on", ">s3cret", "~*", "&*", "+@all"];
+
+#[tokio::test]
+async fn shards_are_fixed_by_the_first_and_adopted_by_who_asks_for_none() {
+    let server = Server::spawn();
+    let url = server.url();
+    let first = Client::connect(&format!("{url}?shards=4")).await.unwrap();
+    first.queue("orders").unwrap().publish("x").await.unwrap();
+    let adopting = Client::connect(&url).await.unwrap();
+    assert_eq!(adopting.shards(), Shards::new(4).unwrap());
+    assert_eq!(adopting.queue("orders").unwrap().take().await.unwrap().len(), 1);
+    let refused = Client::builder().shards(8).connect(&url).await.unwrap_err();
+    assert!(matches!(refused, Error::ShardsMismatch { wanted: 8, found: 4, .. }), "{refused}");
+    let other = Client::connect(&format!("{url}?shards=8&prefix=other")).await.unwrap();
+    assert_eq!((other.shards().count(), other.prefix().as_str()), (8, "other"));
+    assert_eq!(other.queue("orders").unwrap().take().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_named_memory_is_shared_and_an_unnamed_one_is_not() {
+    let connect = async |url: &str| Client::connect(url).await.unwrap();
+    let (one, two) = (connect("memory://shared?shards=3").await, connect("memory://shared").await);
+    let apart = (connect("memory://").await, connect("memory://").await);
+    assert!(one.is_memory());
+    assert_eq!(two.shards().count(), 3);
+    for client in [&one, &apart.0] {
+        client.queue("orders").unwrap().publish("x").await.unwrap();
+    }
+    assert_eq!(two.queue("orders").unwrap().take().await.unwrap().len(), 1);
+    assert_eq!(apart.1.queue("orders").unwrap().take().await.unwrap().len(), 0);
+    let refused = Client::connect("memory://shared?shards=2").await.unwrap_err();
+    assert!(matches!(refused, Error::ShardsMismatch { wanted: 2, found: 3, .. }), "{refused}");
+}
+
+#[tokio::test]
+async fn an_acl_user_a_database_a_socket_and_a_client_of_the_users_work() {
+    let server = Server::with(&ANN);
+    let port_url = server.url();
+    let url = port_url.replace("127", "ann:s3cret@127") + "5";
+    let client = Client::connect(&url).await.unwrap();
+    client.queue("orders").unwrap().publish("x").await.unwrap();
+    assert_eq!(client.address(), format!("{port_url}5"));
+    let elsewhere = Client::connect(&port_url).await.unwrap();
+    assert_eq!(elsewhere.queue("orders").unwrap().take().await.unwrap(), []);
+    let socket = format!("redis+unix://{}?db=5&user=ann&pass=s3cret", server.socket());
+    let by_socket = Client::connect(&socket).await.unwrap();
+    let job = by_socket.queue("orders").unwrap().take().await.unwrap().remove(0);
+    let own = redis_client(&(url.clone() + "?protocol=resp3"));
+    let by_own = Client::from_redis(own).await.unwrap();
+    by_own.settle(job.lease, delayline_tokio::Verdict::Ack).await.unwrap();
+    by_own.queue("orders").unwrap().publish("y").delay(Duration::from_millis(100)).await.unwrap();
+    let waited = by_own.queue("orders").unwrap().take().wait(Duration::from_secs(20)).await.unwrap();
+    assert_eq!(waited.len(), 1);
+    assert!(by_own.redis_version().unwrap() >= (6, 2, 0));
+}
+
+fn redis_client(url: &str) -> delayline_tokio::redis::Client {
+    delayline_tokio::redis::Client::open(url).unwrap()
+}
+
+#[tokio::test]
+async fn what_keeps_us_from_connecting_is_said_without_the_password() {
+    let mut server = Server::with(&ANN);
+    let url = server.url().replace("127", "ann:hunter2@127");
+    let builder = || Client::builder().connect_timeout(Duration::from_millis(500));
+    let denied = builder().connect(&url).await.unwrap_err();
+    server.kill();
+    let down = builder().connect(&url).await.unwrap_err();
+    for error in [&denied, &down] {
+        assert!(matches!(error, Error::Unreachable { .. }), "{error:?}");
+        assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+        assert!(error.to_string().starts_with(&server.url()), "{error}");
+    }
+    assert!(denied.to_string().contains("authentication"), "{denied}");
+    assert!(down.to_string().contains("refused"), "{down}");
+    let missing = Client::connect("rediss://:hunter2@localhost").await.unwrap_err();
+    if cfg!(not(feature = "tls")) {
+        let feature = AddressError::Feature { scheme: "rediss", feature: "tls" };
+        assert_eq!(missing, Error::Address(feature));
+    }
+    assert!(!missing.to_string().contains("hunter2"));
+}
+
+#[tokio::test]
+async fn a_redis_that_evicts_is_refused_by_the_strict() {
+    let server = Server::with(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]);
+    Client::connect(&server.url()).await.unwrap();
+    let refused = Client::builder().strict(true).connect(&server.url()).await.unwrap_err();
+    assert!(matches!(&refused, Error::Evicts { policy, .. } if policy == "allkeys-lru"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_user_without_info_is_let_in() {
+    let server = Server::with(&["--user", "ann", "on", "nopass", "~*", "&*", "+@all", "-info"]);
+    let client = Client::connect(&server.url().replace("127", "ann:x@127")).await.unwrap();
+    assert_eq!(client.redis_version(), None);
+    client.queue("orders").unwrap().publish("x").await.unwrap();
+}

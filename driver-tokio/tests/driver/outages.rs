@@ -1,0 +1,120 @@
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use delayline_tokio::{Client, Error, Job, JobId, Refusal, Worker};
+
+use crate::eventually;
+use crate::server::Server;
+
+/// Three times killed and restarted under load: every job that a publisher was told is accepted runs, and what was
+/// accepted but not known to be is published once, since it is the same request.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everything_resumes_after_redis_was_killed_and_restarted() {
+    let mut server = Server::spawn();
+    let client = Client::connect(&server.url()).await.unwrap();
+    let ran: Arc<Mutex<BTreeMap<JobId, usize>>> = Arc::default();
+    let counted = ran.clone();
+    let worker = Worker::new(&client).concurrency(20).queue("orders", move |job: Job| {
+        *counted.lock().unwrap().entry(job.lease.id).or_default() += 1;
+        async {}
+    });
+    let running = tokio::spawn(worker.run());
+    let publishing = Arc::new(AtomicBool::new(true));
+    let publishers: Vec<_> = (0..4)
+        .map(|_| {
+            let (queue, publishing) = (client.queue("orders").unwrap(), publishing.clone());
+            tokio::spawn(async move {
+                let mut ids = Vec::new();
+                while publishing.load(Ordering::SeqCst) {
+                    ids.push(queue.publish("x").delay(Duration::from_millis(5)).await.unwrap().id);
+                }
+                ids
+            })
+        })
+        .collect();
+    let count = || ran.lock().unwrap().len();
+    for _ in 0..3 {
+        let before = count();
+        eventually("jobs run", async || count() > before + 200).await;
+        server.kill();
+        server.start();
+        let back = Instant::now();
+        let before = count();
+        eventually("jobs run again", async || count() > before + 50).await;
+        println!("runs again {:?} after Redis is back", back.elapsed());
+    }
+    publishing.store(false, Ordering::SeqCst);
+    let mut published = Vec::new();
+    for publisher in publishers {
+        published.extend(publisher.await.unwrap());
+    }
+    eventually("all ran", async || {
+        let ran = ran.lock().unwrap();
+        published.iter().all(|id| ran.contains_key(id))
+    })
+    .await;
+    let stats = client.queue("orders").unwrap().stats(0).await.unwrap();
+    assert_eq!(stats.counters.published, published.len() as u64);
+    let twice = ran.lock().unwrap().values().filter(|runs| **runs > 1).count();
+    println!("{} published, {twice} ran more than once", published.len());
+    client.close().await;
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_could_not_be_sent_is_told_in_time() {
+    let mut server = Server::spawn();
+    let client = Client::builder().backlog(10, 1 << 16).connect(&server.url()).await.unwrap();
+    let queue = client.queue("orders").unwrap();
+    queue.publish("x").await.unwrap();
+    server.kill();
+    let begun = Instant::now();
+    let jobs = (0..50).map(|_| queue.publish("x").timeout(Duration::from_millis(600)));
+    let published = queue.publish_all(jobs).await;
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    let not_sent = published.iter().filter(|answer| matches!(answer, Err(Error::NotSent { .. }))).count();
+    assert!(not_sent >= 40 && published.iter().all(Result::is_err), "{published:?}");
+    assert_eq!(client.ping().await, Err(Error::NotSent { why: Some(Refusal::NotConnected) }));
+    server.start();
+    eventually("ready again", async || client.ping().await.is_ok()).await;
+    assert!(queue.stats(0).await.unwrap().ready >= 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_fails_fast_is_told_that_too_much_waits() {
+    let mut server = Server::spawn();
+    let client = Client::builder().fail_fast(true).connect(&server.url()).await.unwrap();
+    let queue = client.queue("orders").unwrap();
+    server.kill();
+    let body = vec![0u8; 1 << 20];
+    let publishing: Vec<_> = (0..100)
+        .map(|_| {
+            let publish = queue.publish(body.clone());
+            tokio::spawn(async move { publish.await })
+        })
+        .collect();
+    let mut busy = 0;
+    eventually("some are refused", async || publishing.iter().any(tokio::task::JoinHandle::is_finished))
+        .await;
+    server.start();
+    for published in publishing {
+        busy += usize::from(published.await.unwrap() == Err(Error::Busy));
+    }
+    assert!((1..100).contains(&busy), "{busy}");
+}
+
+/// A connection that stays open and silent is given up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_redis_is_asked_again_when_it_wakes() {
+    let server = Server::spawn();
+    let client = Client::connect(&server.url()).await.unwrap();
+    let queue = client.queue("orders").unwrap();
+    queue.publish("x").await.unwrap();
+    server.signal("-STOP");
+    let unknown = queue.publish("y").timeout(Duration::from_millis(300)).await;
+    assert_eq!(unknown, Err(Error::Unknown));
+    server.signal("-CONT");
+    eventually("both arrived", async || queue.stats(0).await.is_ok_and(|stats| stats.ready == 2)).await;
+}
