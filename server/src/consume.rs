@@ -11,7 +11,7 @@ use crate::exec;
 use crate::failure::Failure;
 use crate::job::Taken;
 use crate::redis::Redis;
-use crate::serve::stop_signal;
+use crate::stop::stop_signal;
 
 const PRINTED_AT_ONCE: u16 = 100;
 
@@ -75,10 +75,11 @@ impl Consume {
             let consumer = Arc::clone(&consumer);
             worker = worker.queue(queue, move |job| handle(Arc::clone(&consumer), job));
         }
+        let stopped = stop_signal()?;
         let stop = async move {
             tokio::select! {
                 () = consumer.finished.notified() => {}
-                () = stop_signal() => {}
+                () = stopped => {}
             }
         };
         Ok(worker.run_until(stop).await?)

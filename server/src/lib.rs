@@ -24,6 +24,7 @@ mod redis;
 mod routes;
 mod serve;
 mod stats;
+mod stop;
 mod timestamp;
 mod written;
 

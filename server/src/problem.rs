@@ -107,10 +107,12 @@ impl From<Error> for Problem {
 
 fn code(invalid: &Invalid) -> &'static str {
     match invalid {
-        Invalid::Delay { .. } => "bad_delay",
-        Invalid::Ttl { .. } => "bad_ttl",
+        Invalid::Delay { .. } => "delay_too_long",
+        Invalid::Ttl { .. } => "ttl_too_short",
+        Invalid::TtlTooLong(_) => "ttl_too_long",
         Invalid::Attempts { .. } => "bad_attempts",
         Invalid::Backoff { .. } => "bad_backoff",
+        Invalid::TooLong { .. } => "too_long",
         _ => "bad_option",
     }
 }

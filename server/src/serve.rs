@@ -14,6 +14,7 @@ use crate::app::App;
 use crate::failure::Failure;
 use crate::redis::Redis;
 use crate::routes::router;
+use crate::stop::stop_signal;
 
 const PAYLOAD_MAX: u64 = 16 << 20;
 const GRACE: Duration = Duration::from_secs(20);
@@ -98,8 +99,8 @@ async fn out_of_patience(mut closing: watch::Receiver<bool>) {
 impl Serve {
     /// Serves until it is told to stop, by SIGTERM or ctrl-c.
     pub(crate) async fn run(&self, redis: &Redis) -> Result<(), Failure> {
-        let server = Server::bind(self, redis).await?;
-        server.run_until(stop_signal()).await
+        let stop = stop_signal()?;
+        Server::bind(self, redis).await?.run_until(stop).await
     }
 
     fn max_payload(&self) -> Result<usize, Failure> {
@@ -121,23 +122,4 @@ impl Serve {
         }
         TcpListener::bind(&*addresses).await.map_err(refused)
     }
-}
-
-/// Ends when the process is told to stop.
-pub(crate) async fn stop_signal() {
-    let interrupted = tokio::signal::ctrl_c();
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let Ok(mut terminated) = signal(SignalKind::terminate()) else {
-            let _ = interrupted.await;
-            return;
-        };
-        tokio::select! {
-            _ = interrupted => {}
-            _ = terminated.recv() => {}
-        }
-    }
-    #[cfg(not(unix))]
-    let _ = interrupted.await;
 }
