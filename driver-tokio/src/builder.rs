@@ -24,6 +24,7 @@ pub struct ClientBuilder {
     prefix: Option<String>,
     shards: Option<u16>,
     strict: bool,
+    pump: Pumping,
     connect_timeout: Duration,
     backlog: (usize, usize),
     limits: Limits,
@@ -36,6 +37,7 @@ impl Default for ClientBuilder {
             prefix: None,
             shards: None,
             strict: false,
+            pump: Pumping::WhileTaking,
             connect_timeout: Duration::from_secs(10),
             backlog: (config.pending_jobs, config.pending_bytes),
             limits: Limits {
@@ -66,6 +68,13 @@ impl ClientBuilder {
     /// Refuse a Redis that evicts keys when its memory is full, instead of warning.
     pub fn strict(mut self, strict: bool) -> ClientBuilder {
         self.strict = strict;
+        self
+    }
+
+    /// Stand for the pump lease all the time, as a service does, instead of only while a take waits: so that jobs expire,
+    /// are forwarded and are purged though nobody takes.
+    pub fn pump(mut self, always: bool) -> ClientBuilder {
+        self.pump = if always { Pumping::Always } else { Pumping::WhileTaking };
         self
     }
 
@@ -183,10 +192,10 @@ struct Opening<'a> {
 
 impl Opening<'_> {
     async fn start(&self, shards: Shards) -> Result<Desk, Error> {
-        let ClientBuilder { backlog: (jobs, bytes), limits, .. } = *self.builder;
+        let ClientBuilder { backlog: (jobs, bytes), limits, pump, .. } = *self.builder;
         let config = Config {
             shards,
-            pump: Pumping::WhileTaking,
+            pump,
             pending_jobs: jobs,
             pending_bytes: bytes.max(limits.max_payload.saturating_add(OVERHEAD)),
             ceiling: limits.ceiling,

@@ -47,10 +47,11 @@ pub(crate) async fn start(plan: Plan) -> Result<Desk, Error> {
     let engine = Engine::new(plan.config, entropy::identity()?, clock.now())?;
     let (desk, inboxes, bell) = inbox::open(clock);
     let heads = engine.config().pump != Pumping::Never;
+    let pumps = engine.config().pump == Pumping::Always;
     let owner = Owner {
         clock,
         grace_ms: crate::invalid::millis(plan.grace),
-        listening: plan.handlers.is_some(),
+        listening: plan.handlers.is_some() || pumps,
         handlers: plan.handlers,
         signal: inboxes.signal.clone(),
         running: HashMap::new(),

@@ -134,6 +134,6 @@ pub(super) fn handled(random: &mut Random, calm: bool) -> (u64, Verdict) {
         18 => Verdict::Bury { reason },
         _ => Verdict::Ack,
     };
-    let long = random.percent(5);
+    let long = random.percent(5) && !calm;
     (if long { random.number(1_000..=HOLD_MS) } else { random.number(0..=300) }, verdict)
 }

@@ -9,5 +9,6 @@ mod lua_source;
 mod rig;
 mod scenario;
 mod scripts;
+mod simulation;
 mod twin;
 mod world;

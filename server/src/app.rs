@@ -1,0 +1,94 @@
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use delayline_tokio::{Client, Error, JobId, QueueName, Stats};
+use futures_util::{StreamExt, TryStreamExt, stream};
+use tokio::sync::{Mutex, watch};
+use tokio::time::timeout;
+
+use crate::job::Kept;
+use crate::metrics::{self, Requests};
+use crate::problem::Problem;
+
+const QUEUES_MEASURED: usize = 200;
+const MEASURED_EVERY: Duration = Duration::from_secs(15);
+const MEASURED_WITHIN: Duration = Duration::from_secs(5);
+const MEASURED_AT_ONCE: usize = 16;
+
+pub(crate) type Shared = Arc<App>;
+
+/// What the routes share.
+pub(crate) struct App {
+    pub(crate) client: Client,
+    pub(crate) max_payload: usize,
+    pub(crate) requests: Requests,
+    measured: Mutex<Option<Measured>>,
+    closing: watch::Receiver<bool>,
+}
+
+struct Measured {
+    at: Instant,
+    text: String,
+}
+
+impl App {
+    pub(crate) fn new(client: Client, max_payload: usize, closing: watch::Receiver<bool>) -> App {
+        App { client, max_payload, requests: Requests::default(), measured: Mutex::new(None), closing }
+    }
+
+    /// Ends once the service shuts down.
+    pub(crate) async fn closing(&self) {
+        let _ = self.closing.clone().wait_for(|closing| *closing).await;
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        *self.closing.borrow()
+    }
+
+    /// A job in its queue, whatever its state.
+    pub(crate) async fn kept(&self, queue: &QueueName, id: &JobId) -> Result<Option<Kept>, Problem> {
+        let job = self.client.queue(queue)?.inspect(id).await?;
+        Ok(job.map(|job| Kept::new(queue, job)))
+    }
+
+    /// All metrics as Prometheus text; queues are measured anew when what is known of them is old.
+    pub(crate) async fn metrics(&self) -> String {
+        let mut text = self.requests.render();
+        let mut measured = self.measured.lock().await;
+        let stale = measured.as_ref().is_none_or(|measured| measured.at.elapsed() >= MEASURED_EVERY);
+        if stale {
+            *measured = Some(Measured { at: Instant::now(), text: self.measure().await });
+        }
+        text.push_str(measured.as_ref().map_or("", |measured| &measured.text));
+        text
+    }
+
+    async fn measure(&self) -> String {
+        let queues = timeout(MEASURED_WITHIN, self.stats()).await.unwrap_or(Err(Error::Unknown));
+        let mut text = String::new();
+        metrics::single(&mut text, "delayline_up", "Whether the store answered.", queues.is_ok().into());
+        match queues {
+            Ok(queues) => text.push_str(&metrics::render_queues(&queues)),
+            Err(error) => tracing::warn!(%error, "queues cannot be measured"),
+        }
+        text
+    }
+
+    async fn stats(&self) -> Result<Vec<(QueueName, Stats)>, Error> {
+        let (mut names, mut cursor) = (BTreeSet::new(), None);
+        while names.len() < QUEUES_MEASURED {
+            let page = self.client.queues(cursor.as_ref(), 200).await?;
+            names.extend(page.items);
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        let stats = names.into_iter().take(QUEUES_MEASURED).map(|name| async move {
+            let stats = self.client.queue(&name)?.stats(0).await?;
+            Ok((name, stats))
+        });
+        stream::iter(stats).buffered(MEASURED_AT_ONCE).try_collect().await
+    }
+}

@@ -1,0 +1,125 @@
+use std::collections::BTreeMap;
+
+use delayline_tokio::{Backoff, JobId, Published, Span};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::draft::{self, Draft};
+use crate::payload::Encoding;
+use crate::problem::Problem;
+use crate::timestamp::Time;
+use crate::written::Written;
+
+/// A job of a batch.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Item<'a> {
+    #[serde(borrow)]
+    payload: &'a RawValue,
+    #[serde(default)]
+    encoding: Encoding,
+    content_type: Option<String>,
+    id: Option<Written<JobId>>,
+    delay: Option<Written<Span>>,
+    at: Option<Written<Time>>,
+    attempts: Option<u16>,
+    backoff: Option<Written<Backoff>>,
+    ttl: Option<Written<Span>>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+}
+
+/// What became of a job of a batch.
+#[derive(Debug, Serialize)]
+pub(crate) struct Outcome {
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+}
+
+/// Reads a job of a batch.
+pub(crate) fn read(json: &[u8]) -> Result<Draft, Problem> {
+    let item: Item = serde_json::from_slice(json)
+        .map_err(|error| Problem::bad("bad_item", format!("this is not a job: {error}")))?;
+    Ok(Draft {
+        body: item.encoding.decode(item.payload)?,
+        content_type: item.content_type.or_else(|| item.encoding.content_type().map(String::from)),
+        id: item.id.map(|id| id.0),
+        when: draft::when(item.delay.map(|delay| delay.0), item.at.map(|at| at.0))?,
+        attempts: item.attempts,
+        backoff: item.backoff.map(|backoff| backoff.0),
+        ttl: item.ttl.map(|ttl| ttl.0),
+        headers: item.headers.into_iter().collect(),
+    })
+}
+
+impl Outcome {
+    pub(crate) fn published(published: &Published) -> Outcome {
+        Outcome {
+            status: if published.duplicate { "duplicate" } else { "created" },
+            id: Some(published.id.to_string()),
+            due: published.due.map(Time),
+            code: None,
+            detail: None,
+        }
+    }
+
+    pub(crate) fn error(id: Option<&JobId>, problem: Problem) -> Outcome {
+        Outcome {
+            status: "error",
+            id: id.map(JobId::to_string),
+            due: None,
+            code: Some(problem.code),
+            detail: Some(problem.detail),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use delayline_tokio::When;
+    use std::time::{Duration, SystemTime};
+
+    #[test]
+    fn reads_every_field() {
+        let json = r#"{"payload":"aGk=","encoding":"base64","content_type":"text/x","id":"a:1","delay":"5s","attempts":3,
+            "backoff":"15s 3m","ttl":"1h","headers":{"Tenant":"x"}}"#;
+        let draft = read(json.as_bytes()).unwrap();
+        assert_eq!(draft.body, "hi");
+        assert_eq!(draft.content_type.as_deref(), Some("text/x"));
+        assert_eq!(draft.id.as_ref().map(JobId::as_str), Some("a:1"));
+        assert_eq!((draft.when, draft.ttl), (Some(When::In(Duration::from_secs(5))), Some(Span(3_600_000))));
+        assert_eq!((draft.attempts, draft.backoff), (Some(3), Some(Backoff::Ladder(vec![15_000, 180_000]))));
+        assert_eq!(draft.headers, [("Tenant".to_string(), "x".to_string())]);
+        let draft = read(br#"{"payload":{"a":1},"at":"2026-11-21T10:00:05Z"}"#).unwrap();
+        let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_255_205);
+        assert_eq!((&draft.body[..], draft.when), (&b"{\"a\":1}"[..], Some(When::At(at))));
+    }
+
+    #[test]
+    fn says_what_is_wrong_with_a_job() {
+        for (json, detail) in [
+            (r#"{"payload":1,"dealy":"5s"}"#, "unknown field `dealy`, expected one of `payload`, `encoding`"),
+            (r#"{"delay":"5s"}"#, "missing field `payload`"),
+            (r#"{"payload":1,"delay":"5"}"#, "has no unit: write 5s"),
+            (r#"{"payload":1,"delay":5}"#, "expected a string"),
+            (r#"{"payload":1,"id":"a b"}"#, "job id \"a b\" is not valid"),
+            (
+                r#"{"payload":1,"encoding":"hex"}"#,
+                "unknown variant `hex`, expected one of `json`, `text`, `base64`",
+            ),
+            (r#"{"payload":1,"attempts":-1}"#, "invalid value"),
+            ("17", "this is not a job"),
+        ] {
+            let problem = read(json.as_bytes()).unwrap_err();
+            assert!(problem.detail.contains(detail), "{json}: {}", problem.detail);
+        }
+    }
+}

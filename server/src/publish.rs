@@ -1,0 +1,139 @@
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use bytes::Bytes;
+use clap::Args;
+use delayline_tokio::{Backoff, Client, JobId, QueueName, Span, When};
+use serde_json::json;
+use tokio::io::AsyncReadExt;
+
+use crate::draft::Draft;
+use crate::failure::Failure;
+use crate::redis::Redis;
+use crate::timestamp::Time;
+
+/// Publishes a job.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:
+  delayline publish welcome '{\"to\":\"ann\"}' --delay 5s
+  delayline publish reports --at 2026-11-21T10:00:00Z --id report:17 < report.json
+  delayline publish sync run --attempts 5 --backoff '15s 3m 1h' --ttl 1d --header tenant=acme")]
+pub struct Publish {
+    /// Where to
+    queue: QueueName,
+    /// The payload; stdin if it is left out
+    body: Option<String>,
+    /// How long until it is due, as in 5s or 1h30m
+    #[arg(long, value_name = "TIME", conflicts_with = "at")]
+    delay: Option<Span>,
+    /// When it is due, as in 2026-11-21T10:00:05Z
+    #[arg(long, value_name = "WHEN")]
+    at: Option<Time>,
+    /// Its id: a second job with the same id is refused
+    #[arg(long)]
+    id: Option<JobId>,
+    /// The most attempts
+    #[arg(long, value_name = "COUNT")]
+    attempts: Option<u16>,
+    /// The wait after failed attempts: none, 'fixed 5s', 'exponential 1s..1h' or '15s 3m 1h'
+    #[arg(long)]
+    backoff: Option<Backoff>,
+    /// When it expires
+    #[arg(long, value_name = "TIME")]
+    ttl: Option<Span>,
+    /// What its consumer should know; may be repeated
+    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = header)]
+    headers: Vec<(String, String)>,
+    /// What the payload is
+    #[arg(long, value_name = "TYPE")]
+    content_type: Option<String>,
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
+        _ => Err("write NAME=VALUE".into()),
+    }
+}
+
+impl Publish {
+    pub(crate) async fn run(&self, redis: &Redis, json: bool) -> Result<(), Failure> {
+        let client = redis.connect(|| self.curl()).await?;
+        let done = self.publish(&client, json).await;
+        client.close().await;
+        done
+    }
+
+    async fn publish(&self, client: &Client, json: bool) -> Result<(), Failure> {
+        let draft = self.draft(self.body().await?);
+        let published = draft.publish(&client.queue(&self.queue)?).await?;
+        if published.duplicate {
+            return Err(Failure::Duplicate { queue: self.queue.to_string(), id: published.id.to_string() });
+        }
+        let due = published.due.map(Time);
+        let mut out = std::io::stdout().lock();
+        match (json, due) {
+            (true, due) => writeln!(out, "{}", json!({ "id": published.id.as_str(), "due": due }))?,
+            (false, Some(due)) => writeln!(out, "{} due {due}", published.id)?,
+            (false, None) => writeln!(out, "{}", published.id)?,
+        }
+        Ok(())
+    }
+
+    async fn body(&self) -> Result<Bytes, Failure> {
+        if let Some(body) = &self.body {
+            return Ok(Bytes::copy_from_slice(body.as_bytes()));
+        }
+        if std::io::stdin().is_terminal() {
+            eprintln!("reading the payload from stdin; end it with ctrl-d");
+        }
+        let mut body = Vec::new();
+        tokio::io::stdin().read_to_end(&mut body).await?;
+        Ok(body.into())
+    }
+
+    fn draft(&self, body: Bytes) -> Draft {
+        Draft {
+            id: self.id.clone(),
+            when: self
+                .delay
+                .map(|delay| When::In(Duration::from_millis(delay.0)))
+                .or(self.at.map(|at| When::At(at.into()))),
+            attempts: self.attempts,
+            backoff: self.backoff.clone(),
+            ttl: self.ttl,
+            content_type: self.content_type.clone(),
+            headers: self.headers.clone(),
+            body,
+        }
+    }
+
+    /// The same over HTTP.
+    fn curl(&self) -> String {
+        let said = [
+            ("delay", self.delay.map(|delay| delay.to_string())),
+            ("at", self.at.map(|at| at.to_string())),
+            ("id", self.id.as_ref().map(JobId::to_string)),
+            ("attempts", self.attempts.map(|attempts| attempts.to_string())),
+            ("backoff", self.backoff.as_ref().map(Backoff::to_string)),
+            ("ttl", self.ttl.map(|ttl| ttl.to_string())),
+        ];
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        for (name, value) in said.iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
+            query.append_pair(name, value);
+        }
+        let (path, query) = (format!("http://127.0.0.1:4747/v1/queues/{}/jobs", self.queue), query.finish());
+        let url = if query.is_empty() { path } else { format!("{path}?{query}") };
+        let content_type = self.content_type.iter().map(|kind| format!("Content-Type: {kind}"));
+        let headers = self.headers.iter().map(|(name, value)| format!("Delayline-Header-{name}: {value}"));
+        let headers = content_type.chain(headers).flat_map(|header| ["-H".to_string(), quoted(&header)]);
+        let body = self.body.as_ref().map_or("@-".to_string(), |body| quoted(body));
+        let words =
+            ["curl".to_string()].into_iter().chain(headers).chain(["--data-binary".to_string(), body]);
+        words.chain([quoted(&url)]).collect::<Vec<_>>().join(" ")
+    }
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}

@@ -1,0 +1,88 @@
+use std::fmt;
+
+use delayline_tokio::{Counters, QueueName, Stats};
+use serde::{Serialize, Serializer};
+
+use crate::document::Document;
+use crate::metrics::events;
+use crate::timestamp::Time;
+
+/// A queue as JSON.
+#[derive(Debug, Serialize)]
+pub(crate) struct Queue {
+    #[serde(rename = "queue")]
+    name: String,
+    paused: bool,
+    sizes: Sizes,
+    oldest_due: Option<Time>,
+    delayed_by_hour: Vec<u64>,
+    #[serde(serialize_with = "by_name")]
+    counters: Counters,
+    mean_bytes: u64,
+    cfgver: u64,
+    config: Document,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forward_error: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Sizes {
+    ready: u64,
+    delayed: u64,
+    leased: u64,
+    dead: u64,
+}
+
+fn by_name<S: Serializer>(counters: &Counters, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(events(counters))
+}
+
+impl Queue {
+    pub(crate) fn new(queue: &QueueName, stats: Stats) -> Queue {
+        Queue {
+            name: queue.to_string(),
+            paused: stats.paused,
+            sizes: Sizes {
+                ready: stats.ready,
+                delayed: stats.delayed,
+                leased: stats.leased,
+                dead: stats.dead,
+            },
+            oldest_due: stats.oldest_due.map(Time),
+            delayed_by_hour: stats.hours,
+            counters: stats.counters,
+            mean_bytes: stats.mean_bytes,
+            cfgver: stats.cfgver,
+            config: stats.config.into(),
+            forward_error: stats.forward_error,
+        }
+    }
+}
+
+impl Queue {
+    /// Its sizes as a row of a table.
+    pub(crate) fn row(&self) -> String {
+        let Sizes { ready, delayed, leased, dead } = self.sizes;
+        let paused = if self.paused { " paused" } else { "" };
+        format!("{:<40} {ready:>9} {delayed:>9} {leased:>9} {dead:>9}{paused}", self.name)
+    }
+}
+
+/// All that is known, over several lines.
+impl fmt::Display for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let paused = if self.paused { " (paused)" } else { "" };
+        writeln!(f, "{}{paused}", self.name)?;
+        let Sizes { ready, delayed, leased, dead } = self.sizes;
+        for (state, jobs) in [("ready", ready), ("delayed", delayed), ("leased", leased), ("dead", dead)] {
+            writeln!(f, "  {state:<12} {jobs:>12}")?;
+        }
+        if let Some(oldest_due) = self.oldest_due {
+            writeln!(f, "  {:<12} {oldest_due}", "oldest due")?;
+        }
+        for (event, count) in events(&self.counters).iter().filter(|(_, count)| *count > 0) {
+            writeln!(f, "  {event:<12} {count:>12}")?;
+        }
+        writeln!(f, "  {:<12} {}", "config", serde_json::to_string(&self.config).unwrap_or_default())
+    }
+}

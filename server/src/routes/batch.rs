@@ -1,0 +1,114 @@
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use delayline_tokio::{Published, QueueName};
+use futures_util::TryStreamExt;
+use futures_util::future::join_all;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::path::InPath;
+use crate::app::{App, Shared};
+use crate::body;
+use crate::draft::Draft;
+use crate::item::{self, Outcome};
+use crate::lines::{Line, lines};
+use crate::options::Options;
+use crate::payload::{essence, is_json, is_unstated};
+use crate::problem::Problem;
+
+const NDJSON: &str = "application/x-ndjson";
+/// How many jobs of a batch are on their way at once.
+const UNDER_WAY: usize = 64;
+
+#[derive(Serialize)]
+struct Results {
+    results: Vec<Outcome>,
+}
+
+pub(super) async fn publish(
+    State(app): State<Shared>,
+    InPath(queue): InPath<QueueName>,
+    options: Options,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    options.finish()?;
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(essence);
+    match content_type.as_deref() {
+        Some(NDJSON | "application/ndjson" | "application/jsonl") => Ok(streamed(&app, queue, body)),
+        None => array(&app, &queue, body).await,
+        Some(essence) if is_json(essence) || is_unstated(essence) => array(&app, &queue, body).await,
+        Some(other) => {
+            let detail =
+                format!("{other} is no batch: send a JSON array as application/json, or lines as {NDJSON}");
+            Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad_content_type", detail))
+        }
+    }
+}
+
+async fn array(app: &App, queue: &QueueName, body: Body) -> Result<Response, Problem> {
+    let body = body::json(body).await?;
+    let items: Vec<&RawValue> = serde_json::from_slice(&body).map_err(|error| {
+        let detail = format!("the body is not a JSON array of jobs: {error}; send lines as {NDJSON}");
+        Problem::bad("bad_json", detail)
+    })?;
+    if items.len() > body::JSON_ITEMS {
+        return Err(body::too_many_items(items.len()));
+    }
+    let outcomes = items.iter().map(|item| publish_one(app, queue, item.get().as_bytes()));
+    let results = join_all(outcomes).await;
+    Ok(Json(Results { results }).into_response())
+}
+
+/// Answers a line for each line as it is published. What the client does not read stays unsent, and then no more is read
+/// from it.
+fn streamed(app: &Shared, queue: QueueName, body: Body) -> Response {
+    let limit = app.max_payload.saturating_mul(2).saturating_add(1 << 16);
+    let app = Arc::clone(app);
+    let outcomes = lines(body.into_data_stream(), limit)
+        .map_ok(move |line| {
+            let (app, queue) = (Arc::clone(&app), queue.clone());
+            async move {
+                Ok(match line {
+                    Line::Whole(json) => publish_one(&app, &queue, &json).await,
+                    Line::TooLong => {
+                        let detail = format!(
+                            "the line is over {limit} bytes, so it was not read: send a smaller payload"
+                        );
+                        Outcome::error(None, Problem::too_large("payload_too_large", detail))
+                    }
+                })
+            }
+        })
+        .try_buffered(UNDER_WAY)
+        .map_ok(|outcome| line(&outcome));
+    ([(header::CONTENT_TYPE, NDJSON)], Body::from_stream(outcomes)).into_response()
+}
+
+fn line(outcome: &Outcome) -> Bytes {
+    let mut line = serde_json::to_vec(outcome).unwrap_or_default();
+    line.push(b'\n');
+    line.into()
+}
+
+async fn publish_one(app: &App, queue: &QueueName, json: &[u8]) -> Outcome {
+    let draft = match item::read(json) {
+        Ok(draft) => draft,
+        Err(problem) => return Outcome::error(None, problem),
+    };
+    let id = draft.id.clone();
+    match publish_draft(app, queue, draft).await {
+        Ok(published) => Outcome::published(&published),
+        Err(problem) => Outcome::error(id.as_ref(), problem),
+    }
+}
+
+async fn publish_draft(app: &App, queue: &QueueName, draft: Draft) -> Result<Published, Problem> {
+    Ok(draft.publish(&app.client.queue(queue)?).await?)
+}

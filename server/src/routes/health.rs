@@ -1,0 +1,26 @@
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+
+use crate::app::Shared;
+use crate::problem::Problem;
+
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The process runs.
+pub(super) async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+/// Redis answers.
+pub(super) async fn readyz(State(app): State<Shared>) -> Result<&'static str, Problem> {
+    if app.is_closing() {
+        return Err(Problem::later("shutting_down", "the service is shutting down: use another"));
+    }
+    app.client.ping().await?;
+    Ok("ok\n")
+}
+
+pub(super) async fn metrics(State(app): State<Shared>) -> Response {
+    ([(header::CONTENT_TYPE, PROMETHEUS)], app.metrics().await).into_response()
+}

@@ -1,0 +1,181 @@
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use delayline_tokio::{CancelOutcome, JobId, Published, QueueName, RescheduleOutcome, Span};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::path::{InPath, named};
+use crate::app::{App, Shared};
+use crate::body::{self, Empty, Unread};
+use crate::draft::{self, Draft};
+use crate::job::Kept;
+use crate::options::Options;
+use crate::problem::Problem;
+use crate::timestamp::Time;
+use crate::written::Written;
+
+pub(super) async fn publish(
+    State(app): State<Shared>,
+    InPath(queue): InPath<QueueName>,
+    mut options: Options,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let key = idempotency_key(&headers)?;
+    let mut draft = described(&mut options, &headers)?;
+    options.finish()?;
+    if key.is_some() && draft.id.is_some() {
+        return Err(Problem::bad("bad_option", "id and Idempotency-Key exclude each other: give one"));
+    }
+    let repeatable = key.is_some();
+    draft.id = draft.id.or(key);
+    draft.body = body::whole(body, app.max_payload).await.map_err(|unread| match unread {
+        Unread::TooLarge => payload_too_large(app.max_payload),
+        Unread::Broken(error) => body::broken(&error),
+    })?;
+    let published = draft.publish(&app.client.queue(&queue)?).await?;
+    match published.duplicate {
+        false => Ok(created(&queue, &published)),
+        true if repeatable => repeated(&app, &queue, &published.id).await,
+        true => Err(duplicate(&app, &queue, &published.id).await),
+    }
+}
+
+fn payload_too_large(limit: usize) -> Problem {
+    let detail = format!(
+        "the payload is over {limit} bytes: store it elsewhere and publish where it is, or raise --max-payload"
+    );
+    Problem::too_large("payload_too_large", detail)
+}
+
+fn described(options: &mut Options, headers: &HeaderMap) -> Result<Draft, Problem> {
+    let id: Option<String> = options.read("id")?;
+    Ok(Draft {
+        id: id.as_deref().map(named).transpose()?,
+        when: draft::when(options.read("delay")?, options.read("at")?)?,
+        attempts: options.in_range("attempts", 1..=999)?,
+        backoff: options.read("backoff")?,
+        ttl: options.read("ttl")?,
+        headers: options.job_headers(),
+        content_type: text(headers, header::CONTENT_TYPE.as_str())?.map(String::from),
+        ..Draft::default()
+    })
+}
+
+/// The id of a publish that may be repeated; quotes, as of a structured field, are not part of it.
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<JobId>, Problem> {
+    let Some(key) = text(headers, "idempotency-key")? else { return Ok(None) };
+    let bare = key.strip_prefix('"').and_then(|key| key.strip_suffix('"')).unwrap_or(key);
+    named(bare).map(Some)
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Problem> {
+    let text = headers.get(name).map(|value| str::from_utf8(value.as_bytes())).transpose();
+    text.map_err(|_| Problem::bad("bad_header", format!("the header {name} is not UTF-8")))
+}
+
+fn created(queue: &QueueName, Published { id, due, .. }: &Published) -> Response {
+    let location = format!("/v1/queues/{queue}/jobs/{id}");
+    let body = Json(json!({ "id": id.as_str(), "due": due.map(Time) }));
+    (StatusCode::CREATED, [(header::LOCATION, location)], body).into_response()
+}
+
+async fn repeated(app: &App, queue: &QueueName, id: &JobId) -> Result<Response, Problem> {
+    let due = app.client.queue(queue)?.inspect(id).await?.and_then(|job| job.due());
+    Ok(Json(json!({ "id": id.as_str(), "due": due.map(Time), "duplicate": true })).into_response())
+}
+
+async fn duplicate(app: &App, queue: &QueueName, id: &JobId) -> Problem {
+    let detail = format!(
+        "queue {queue} has a job {id}, which is untouched: publish with another id, or reschedule it"
+    );
+    let problem = Problem::conflict("duplicate", detail);
+    match app.kept(queue, id).await {
+        Ok(Some(job)) => problem.with_job(&job),
+        _ => problem,
+    }
+}
+
+pub(super) async fn inspect(
+    State(app): State<Shared>,
+    InPath(queue): InPath<QueueName>,
+    InPath(id): InPath<JobId>,
+    options: Options,
+) -> Result<Json<Kept>, Problem> {
+    options.finish()?;
+    app.kept(&queue, &id).await?.map(Json).ok_or_else(|| no_such_job(&queue, &id))
+}
+
+pub(super) async fn cancel(
+    State(app): State<Shared>,
+    InPath(queue): InPath<QueueName>,
+    InPath(id): InPath<JobId>,
+    options: Options,
+    _: Empty,
+) -> Result<Response, Problem> {
+    options.finish()?;
+    match app.client.queue(&queue)?.cancel(&id).await? {
+        CancelOutcome::Cancelled => {
+            Ok(Json(json!({ "id": id.as_str(), "status": "cancelled" })).into_response())
+        }
+        CancelOutcome::Leased => Err(leased(&id, "cancelled")),
+        CancelOutcome::Dead => {
+            let detail = format!("job {id} is a dead letter and cannot be cancelled: purge it");
+            Err(Problem::conflict("dead", detail))
+        }
+        CancelOutcome::Gone => Err(no_such_job(&queue, &id)),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reschedule {
+    delay: Option<Written<Span>>,
+    at: Option<Written<Time>>,
+}
+
+pub(super) async fn reschedule(
+    State(app): State<Shared>,
+    InPath(queue): InPath<QueueName>,
+    InPath(id): InPath<JobId>,
+    options: Options,
+    body: Body,
+) -> Result<Response, Problem> {
+    const WANTED: &str = "write {\"delay\": \"5s\"} or {\"at\": \"2026-11-21T10:00:05Z\"}";
+    options.finish()?;
+    let body = body::json(body).await?;
+    let Reschedule { delay, at } = serde_json::from_slice(&body)
+        .map_err(|error| Problem::bad("bad_json", format!("the body cannot be read: {error}: {WANTED}")))?;
+    let Some(when) = draft::when(delay.map(|delay| delay.0), at.map(|at| at.0))? else {
+        return Err(Problem::bad("bad_due", format!("the body says no time: {WANTED}")));
+    };
+    let rescheduled = app.client.queue(&queue)?.reschedule(&id, when).await?;
+    match rescheduled.outcome {
+        RescheduleOutcome::Moved => {
+            Ok(Json(json!({ "id": id.as_str(), "due": rescheduled.due.map(Time) })).into_response())
+        }
+        RescheduleOutcome::Leased => Err(leased(&id, "rescheduled")),
+        RescheduleOutcome::Dead => {
+            let detail = format!("job {id} is a dead letter and cannot be rescheduled: requeue it");
+            Err(Problem::conflict("dead", detail))
+        }
+        RescheduleOutcome::Expires => {
+            let detail = format!("job {id} would expire before that: choose an earlier time");
+            Err(Problem::conflict("expires", detail))
+        }
+        RescheduleOutcome::Gone => Err(no_such_job(&queue, &id)),
+    }
+}
+
+fn leased(id: &JobId, what: &str) -> Problem {
+    let detail = format!("a consumer holds job {id}, so it cannot be {what}: wait until its lease ends");
+    Problem::conflict("leased", detail)
+}
+
+fn no_such_job(queue: &QueueName, id: &JobId) -> Problem {
+    let detail = format!("queue {queue} has no job {id}: it may have been acked, cancelled or expired");
+    Problem::not_found("no_such_job", detail)
+}

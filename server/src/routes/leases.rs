@@ -1,0 +1,213 @@
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use delayline_tokio::{ExtendOutcome, Lease, Reason, SettleOutcome, Span, Verdict};
+use futures_util::future::join_all;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::path::InPath;
+use super::take::{LEASE, LEASES};
+use crate::app::{App, Shared};
+use crate::body::{self, Empty};
+use crate::options::Options;
+use crate::problem::Problem;
+use crate::timestamp::Time;
+use crate::written::Written;
+
+pub(super) async fn ack(
+    app: State<Shared>,
+    lease: InPath<Lease>,
+    options: Options,
+    _: Empty,
+) -> Result<Response, Problem> {
+    options.finish()?;
+    settle(&app, lease.0, Verdict::Ack).await
+}
+
+pub(super) async fn nack(
+    app: State<Shared>,
+    lease: InPath<Lease>,
+    mut options: Options,
+    _: Empty,
+) -> Result<Response, Problem> {
+    let delay = options.read("delay")?;
+    let reason = options.read::<String>("reason")?;
+    options.finish()?;
+    settle(&app, lease.0, verdict(VerdictName::Nack, delay, reason.as_deref())?).await
+}
+
+pub(super) async fn snooze(
+    app: State<Shared>,
+    lease: InPath<Lease>,
+    mut options: Options,
+    _: Empty,
+) -> Result<Response, Problem> {
+    let delay = options.read("delay")?;
+    options.finish()?;
+    settle(&app, lease.0, verdict(VerdictName::Snooze, delay, None)?).await
+}
+
+pub(super) async fn release(
+    app: State<Shared>,
+    lease: InPath<Lease>,
+    options: Options,
+    _: Empty,
+) -> Result<Response, Problem> {
+    options.finish()?;
+    settle(&app, lease.0, Verdict::Release).await
+}
+
+pub(super) async fn bury(
+    app: State<Shared>,
+    lease: InPath<Lease>,
+    mut options: Options,
+    _: Empty,
+) -> Result<Response, Problem> {
+    let reason = options.read::<String>("reason")?;
+    options.finish()?;
+    settle(&app, lease.0, verdict(VerdictName::Bury, None, reason.as_deref())?).await
+}
+
+pub(super) async fn extend(
+    State(app): State<Shared>,
+    InPath(lease): InPath<Lease>,
+    mut options: Options,
+    _: Empty,
+) -> Result<Response, Problem> {
+    let length = options.in_range("lease", LEASES)?.unwrap_or(LEASE);
+    options.finish()?;
+    let extended = app.client.extend(lease, Duration::from_millis(length.0)).await?;
+    match extended.outcome {
+        ExtendOutcome::Extended => {
+            Ok(Json(json!({ "status": "ok", "lease_ends": Time(extended.ends) })).into_response())
+        }
+        ExtendOutcome::Stale => Err(stale()),
+        ExtendOutcome::Gone => Err(gone()),
+    }
+}
+
+async fn settle(app: &App, lease: Lease, verdict: Verdict) -> Result<Response, Problem> {
+    let status = settled(app, lease, verdict).await?;
+    Ok(Json(json!({ "status": status })).into_response())
+}
+
+async fn settled(app: &App, lease: Lease, verdict: Verdict) -> Result<&'static str, Problem> {
+    match app.client.settle(lease, verdict).await? {
+        SettleOutcome::Done => Ok("ok"),
+        SettleOutcome::Repeat => Ok("repeat"),
+        SettleOutcome::Died => Ok("dead"),
+        SettleOutcome::Expired => Ok("expired"),
+        SettleOutcome::Stale => Err(stale()),
+        SettleOutcome::Gone => Err(gone()),
+    }
+}
+
+fn stale() -> Problem {
+    Problem::conflict(
+        "stale",
+        "this lease has ended, so the job may be another consumer's: stop working on it, and extend sooner next time",
+    )
+}
+
+fn gone() -> Problem {
+    Problem::new(
+        axum::http::StatusCode::GONE,
+        "gone",
+        "the job no longer exists: it was acked, purged or destroyed",
+    )
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Item {
+    lease: Written<Lease>,
+    verdict: VerdictName,
+    delay: Option<Written<Span>>,
+    reason: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum VerdictName {
+    Ack,
+    Nack,
+    Snooze,
+    Release,
+    Bury,
+}
+
+#[derive(Serialize)]
+struct Outcome {
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+}
+
+pub(super) async fn settle_many(
+    State(app): State<Shared>,
+    options: Options,
+    body: Body,
+) -> Result<Response, Problem> {
+    options.finish()?;
+    let body = body::json(body).await?;
+    let items: Vec<&RawValue> = serde_json::from_slice(&body).map_err(|error| {
+        let detail = format!("the body is not an array of {{\"lease\", \"verdict\"}}: {error}");
+        Problem::bad("bad_json", detail)
+    })?;
+    if items.len() > body::JSON_ITEMS {
+        return Err(body::too_many_items(items.len()));
+    }
+    let outcomes = items.iter().map(|item| settle_one(&app, item));
+    let results: Vec<Outcome> = join_all(outcomes).await;
+    Ok(Json(json!({ "results": results })).into_response())
+}
+
+async fn settle_one(app: &App, item: &RawValue) -> Outcome {
+    let settled = match read(item) {
+        Ok((lease, verdict)) => settled(app, lease, verdict).await,
+        Err(problem) => Err(problem),
+    };
+    match settled {
+        Ok(status) => Outcome { status, code: None, detail: None },
+        Err(problem) => {
+            let status = if matches!(problem.code, "stale" | "gone") { problem.code } else { "error" };
+            Outcome { status, code: Some(problem.code), detail: Some(problem.detail) }
+        }
+    }
+}
+
+fn read(item: &RawValue) -> Result<(Lease, Verdict), Problem> {
+    let item: Item = serde_json::from_str(item.get())
+        .map_err(|error| Problem::bad("bad_item", format!("this settles nothing: {error}")))?;
+    let verdict = verdict(item.verdict, item.delay.map(|delay| delay.0), item.reason.as_deref())?;
+    Ok((item.lease.0, verdict))
+}
+
+fn verdict(name: VerdictName, delay: Option<Span>, reason: Option<&str>) -> Result<Verdict, Problem> {
+    use VerdictName::{Ack, Bury, Nack, Release, Snooze};
+    if delay.is_some() && !matches!(name, Nack | Snooze) {
+        return Err(Problem::bad("bad_item", "only nack and snooze have a delay: leave it out"));
+    }
+    if reason.is_some() && !matches!(name, Nack | Bury) {
+        return Err(Problem::bad("bad_item", "only nack and bury have a reason: leave it out"));
+    }
+    let reason = Reason::new(reason.unwrap_or_default());
+    Ok(match name {
+        Ack => Verdict::Ack,
+        Nack => Verdict::Nack { after_ms: delay.map(|delay| delay.0), reason },
+        Snooze => {
+            let delay =
+                delay.ok_or_else(|| Problem::bad("bad_option", "a snooze needs a delay: add delay=5s"))?;
+            Verdict::Snooze { after_ms: delay.0 }
+        }
+        Release => Verdict::Release,
+        Bury => Verdict::Bury { reason },
+    })
+}

@@ -1,0 +1,133 @@
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use delayline_tokio::{Cursor, Error, QueueName};
+use serde_json::json;
+
+use super::path::InPath;
+use crate::app::Shared;
+use crate::body::{self, Empty};
+use crate::document::Document;
+use crate::options::Options;
+use crate::problem::Problem;
+use crate::queue::Queue;
+use crate::written::Written;
+
+pub(super) async fn list(State(app): State<Shared>, mut options: Options) -> Result<Response, Problem> {
+    let cursor: Option<Cursor> = options.read("cursor")?;
+    let count = options.in_range("count", 1..=1_000)?.unwrap_or(100);
+    options.finish()?;
+    let page = app.client.queues(cursor.as_ref(), count).await?;
+    let queues: Vec<&str> = page.items.iter().map(QueueName::as_str).collect();
+    Ok(Json(json!({ "queues": queues, "cursor": page.next.map(Written) })).into_response())
+}
+
+pub(super) async fn show(
+    State(app): State<Shared>,
+    InPath(queue): InPath<QueueName>,
+    mut options: Options,
+) -> Result<Response, Problem> {
+    let hours = options.in_range("hours", 0..=48)?.unwrap_or(24);
+    options.finish()?;
+    let stats = app.client.queue(&queue)?.stats(hours).await?;
+    if stats.born.is_none() {
+        return Err(no_such_queue(&queue));
+    }
+    Ok((etag(stats.cfgver), Json(Queue::new(&queue, stats))).into_response())
+}
+
+pub(super) async fn configure(
+    State(app): State<Shared>,
+    InPath(queue): InPath<QueueName>,
+    options: Options,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    options.finish()?;
+    let replaces = if_match(&headers)?;
+    let config = Document::read(&body::json(body).await?)?;
+    if config.forward.is_some() && app.client.is_memory() {
+        return Err(Problem::bad(
+            "forward_needs_redis",
+            "in memory there is no list or stream to forward to: start the service with --redis",
+        ));
+    }
+    match app.client.queue(&queue)?.configure(config.clone(), replaces).await {
+        Ok(cfgver) => {
+            let body = json!({ "cfgver": cfgver, "config": Document::from(config) });
+            Ok((etag(cfgver), Json(body)).into_response())
+        }
+        Err(Error::Conflict { cfgver, .. }) => {
+            let detail = format!(
+                "the config is at version {cfgver}, not the one in If-Match, and is unchanged: read it and try again"
+            );
+            Err(Problem::new(StatusCode::PRECONDITION_FAILED, "config_conflict", detail))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(super) async fn pause(
+    app: State<Shared>,
+    queue: InPath<QueueName>,
+    options: Options,
+    _: Empty,
+) -> Result<Response, Problem> {
+    set_paused(app, queue, options, true).await
+}
+
+pub(super) async fn resume(
+    app: State<Shared>,
+    queue: InPath<QueueName>,
+    options: Options,
+    _: Empty,
+) -> Result<Response, Problem> {
+    set_paused(app, queue, options, false).await
+}
+
+async fn set_paused(
+    State(app): State<Shared>,
+    InPath(queue): InPath<QueueName>,
+    options: Options,
+    paused: bool,
+) -> Result<Response, Problem> {
+    options.finish()?;
+    let queue = app.client.queue(&queue)?;
+    let cfgver = if paused { queue.pause().await? } else { queue.resume().await? };
+    Ok((etag(cfgver), Json(json!({ "paused": paused, "cfgver": cfgver }))).into_response())
+}
+
+pub(super) async fn destroy(
+    State(app): State<Shared>,
+    InPath(queue): InPath<QueueName>,
+    options: Options,
+    _: Empty,
+) -> Result<Response, Problem> {
+    options.finish()?;
+    let sizes = app.client.queue(&queue)?.destroy().await?.ok_or_else(|| no_such_queue(&queue))?;
+    let destroyed = json!({ "waiting": sizes.waiting, "leased": sizes.leased, "dead": sizes.dead });
+    Ok(Json(json!({ "queue": queue.as_str(), "destroyed": destroyed })).into_response())
+}
+
+fn etag(cfgver: u64) -> [(HeaderName, String); 1] {
+    [(header::ETAG, format!("\"{cfgver}\""))]
+}
+
+/// The version that `If-Match` names, with quotes or without; `*` is any.
+fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
+    let text = value.to_str().unwrap_or_default().trim();
+    if text == "*" {
+        return Ok(None);
+    }
+    let bare = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+    let refused =
+        || Problem::bad("bad_header", "If-Match is no version: pass the ETag or cfgver of the queue");
+    bare.parse().map(Some).map_err(|_| refused())
+}
+
+fn no_such_queue(queue: &QueueName) -> Problem {
+    Problem::not_found("no_such_queue", format!("there is no queue {queue}: its first job makes it"))
+}

@@ -1,0 +1,125 @@
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::serve::ListenerExt;
+use bytesize::ByteSize;
+use clap::Args;
+use delayline_tokio::{Client, Span};
+use tokio::net::{TcpListener, lookup_host};
+use tokio::sync::watch;
+
+use crate::app::App;
+use crate::failure::Failure;
+use crate::redis::Redis;
+use crate::routes::router;
+use crate::stop::stop_signal;
+
+const PAYLOAD_MAX: u64 = 16 << 20;
+const GRACE: Duration = Duration::from_secs(20);
+
+/// Serves the queues over HTTP.
+#[derive(Clone, Debug, Args)]
+pub struct Serve {
+    /// Where to listen
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:4747", env = "DELAYLINE_LISTEN")]
+    listen: String,
+    /// Listen even where other machines can reach it: there are no tokens yet
+    #[arg(long)]
+    insecure: bool,
+    /// Refuse to start on a Redis that may evict jobs
+    #[arg(long)]
+    strict: bool,
+    /// The largest payload of a job, up to 16MiB
+    #[arg(long, value_name = "SIZE", default_value = "1MiB")]
+    max_payload: ByteSize,
+    /// How long a request may wait for Redis
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    timeout: Span,
+}
+
+/// The service, listening but not yet answering.
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    client: Client,
+    max_payload: usize,
+}
+
+impl Server {
+    /// Connects and listens.
+    pub async fn bind(serve: &Serve, redis: &Redis) -> Result<Server, Failure> {
+        let max_payload = serve.max_payload()?;
+        let listener = serve.listen().await?;
+        let address = listener.local_addr()?;
+        let builder = redis.builder().pump(true).strict(serve.strict).max_payload(max_payload);
+        let builder = builder.timeout(Duration::from_millis(serve.timeout.0)).grace(GRACE);
+        let client = builder.connect(redis.url().unwrap_or("memory://")).await?;
+        if client.is_memory() {
+            tracing::warn!(
+                "jobs are kept in memory: nothing survives a restart; --redis redis://… keeps them"
+            );
+        }
+        Ok(Server { listener, address, client, max_payload })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers requests until `stop` ends; then takes no new ones, ends long polls, and finishes the others.
+    pub async fn run_until(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Failure> {
+        let (close, closing) = watch::channel(false);
+        let app = Arc::new(App::new(self.client.clone(), self.max_payload, closing.clone()));
+        let listener = self.listener.tap_io(|stream| {
+            let _ = stream.set_nodelay(true);
+        });
+        let stopped = async move {
+            stop.await;
+            close.send_replace(true);
+        };
+        let served = axum::serve(listener, router(&app)).with_graceful_shutdown(stopped);
+        tracing::info!("listening on http://{}, jobs in {}", self.address, self.client.address());
+        tokio::select! {
+            result = served.into_future() => result?,
+            () = out_of_patience(closing) => tracing::warn!("requests were cut off: they took over {GRACE:?} to end"),
+        }
+        self.client.close().await;
+        Ok(())
+    }
+}
+
+async fn out_of_patience(mut closing: watch::Receiver<bool>) {
+    let _ = closing.wait_for(|closing| *closing).await;
+    tokio::time::sleep(GRACE).await;
+}
+
+impl Serve {
+    /// Serves until it is told to stop, by SIGTERM or ctrl-c.
+    pub(crate) async fn run(&self, redis: &Redis) -> Result<(), Failure> {
+        let stop = stop_signal()?;
+        Server::bind(self, redis).await?.run_until(stop).await
+    }
+
+    fn max_payload(&self) -> Result<usize, Failure> {
+        let bytes = self.max_payload.as_u64();
+        match usize::try_from(bytes) {
+            Ok(payload) if (1..=PAYLOAD_MAX).contains(&bytes) => Ok(payload),
+            _ => {
+                Err(Failure::Usage(format!("--max-payload is {}, but must be 1B to 16MiB", self.max_payload)))
+            }
+        }
+    }
+
+    async fn listen(&self) -> Result<TcpListener, Failure> {
+        let refused = |why| Failure::Listen { address: self.listen.clone(), why };
+        let addresses: Vec<SocketAddr> = lookup_host(&self.listen).await.map_err(refused)?.collect();
+        let exposed = addresses.iter().find(|address| !address.ip().is_loopback());
+        if let Some(exposed) = exposed.filter(|_| !self.insecure) {
+            return Err(Failure::Exposed(*exposed));
+        }
+        TcpListener::bind(&*addresses).await.map_err(refused)
+    }
+}

@@ -1,0 +1,77 @@
+use std::time::{Duration, SystemTime};
+
+use delayline_tokio::UnixMs;
+use jiff::Timestamp;
+use jiff::fmt::temporal::DateTimePrinter;
+use serde::{Serialize, Serializer};
+use thiserror::Error;
+
+const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
+
+/// A point in time, written as RFC 3339 in UTC with milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Time(pub(crate) UnixMs);
+
+#[derive(Debug, Error)]
+#[error(
+    "{0:?} is not a time: write RFC 3339, as in 2026-11-21T10:00:05.000Z (in a query, a + must be written %2B)"
+)]
+pub(crate) struct TimeError(String);
+
+impl From<Time> for SystemTime {
+    fn from(at: Time) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_millis(at.0.0)
+    }
+}
+
+impl std::str::FromStr for Time {
+    type Err = TimeError;
+
+    /// Rounds up to the next millisecond, so that nothing is early.
+    fn from_str(text: &str) -> Result<Time, TimeError> {
+        let refused = || TimeError(text.chars().take(80).collect());
+        let at: Timestamp = text.parse().map_err(|_| refused())?;
+        let ms = (at.as_nanosecond() + 999_999).div_euclid(1_000_000);
+        u64::try_from(ms).map(|ms| Time(UnixMs(ms))).map_err(|_| refused())
+    }
+}
+
+impl std::fmt::Display for Time {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let at = i64::try_from(self.0.0).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+        f.write_str(&PRINTER.timestamp_to_string(&at.unwrap_or(Timestamp::MAX)))
+    }
+}
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_utc_with_milliseconds() {
+        for (ms, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (1_795_255_205_000, "2026-11-21T10:00:05.000Z"),
+            (1_795_255_205_007, "2026-11-21T10:00:05.007Z"),
+        ] {
+            assert_eq!(Time(UnixMs(ms)).to_string(), text);
+            assert_eq!(text.parse::<Time>().unwrap().0, UnixMs(ms));
+        }
+        assert!(Time(UnixMs(u64::MAX)).to_string().starts_with("9999-"));
+    }
+
+    #[test]
+    fn reads_offsets_and_rounds_up() {
+        assert_eq!("2026-11-21T11:00:05+01:00".parse::<Time>().unwrap().0, UnixMs(1_795_255_205_000));
+        assert_eq!("2026-11-21T10:00:05.0000001Z".parse::<Time>().unwrap().0, UnixMs(1_795_255_205_001));
+        for text in ["", "tomorrow", "2026-11-21", "2026-11-21T10:00:05", "1969-12-31T23:59:59Z"] {
+            assert!(text.parse::<Time>().unwrap_err().to_string().contains("write RFC 3339"), "{text}");
+        }
+    }
+}

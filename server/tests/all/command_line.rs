@@ -1,0 +1,205 @@
+use std::process::{Output, Stdio};
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::Command;
+
+use crate::redis_server::RedisServer;
+
+fn delayline(redis: Option<&RedisServer>, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_delayline"));
+    command.args(words).env_remove("RUST_LOG").env_remove("DELAYLINE_REDIS_URL").stdin(Stdio::null());
+    if let Some(redis) = redis {
+        command.env("DELAYLINE_REDIS_URL", redis.url());
+    }
+    command.kill_on_drop(true);
+    command
+}
+
+async fn run(redis: &RedisServer, words: &[&str]) -> Output {
+    delayline(Some(redis), words).output().await.unwrap()
+}
+
+async fn run_json(redis: &RedisServer, words: &[&str]) -> Value {
+    let output = run(redis, words).await;
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+#[tokio::test]
+async fn without_a_redis_it_says_how_to_ask_the_service() {
+    for (words, curl) in [
+        (
+            &["publish", "q", "it's", "--delay", "5s"][..],
+            r"curl --data-binary 'it'\''s' 'http://127.0.0.1:4747/v1/queues/q/jobs?delay=5s'",
+        ),
+        (&["consume", "a", "b"], "curl -X POST 'http://127.0.0.1:4747/v1/take?queue=a&queue=b&wait=1m'"),
+        (&["stats"], "curl 'http://127.0.0.1:4747/v1/queues'"),
+        (&["stats", "q", "--redis", "memory://"], "curl 'http://127.0.0.1:4747/v1/queues/q'"),
+    ] {
+        let output = delayline(None, words).output().await.unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(
+            said.contains("the in-memory store lives inside")
+                || said.contains("The in-memory store lives inside"),
+            "{said}"
+        );
+        assert!(said.contains(curl), "{said}");
+    }
+    let output = delayline(None, &["--json", "stats"]).output().await.unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&output.stderr).unwrap()["code"], "no_redis");
+}
+
+#[tokio::test]
+async fn a_wrong_command_line_says_what_to_write() {
+    for (words, says) in [
+        (&["publish", "q", "x", "--delay", "5"][..], "5 in \"5\" has no unit: write 5s"),
+        (&["publish", "a b", "x"], "use 1 to 128 of"),
+        (&["publish", "q", "x", "--delay", "5s", "--at", "2026-11-21T10:00:05Z"], "cannot be used with"),
+        (&["consume"], "<QUEUE>"),
+        (&["serve", "--listen", "0.0.0.0:0"], "accept that with --insecure"),
+    ] {
+        let output = delayline(None, words).output().await.unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(says), "{said}");
+    }
+    for words in [&["--help"][..], &["publish", "--help"], &["consume", "--help"], &["stats", "--help"]] {
+        let output = delayline(None, words).output().await.unwrap();
+        assert!(String::from_utf8(output.stdout).unwrap().contains("Examples:"), "{words:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_redis_that_is_away_may_be_tried_again() {
+    let mut redis = RedisServer::start(&[]).await;
+    redis.kill();
+    let output = run(&redis, &["stats"]).await;
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+}
+
+#[tokio::test]
+async fn publish_consume_and_stats() {
+    let redis = RedisServer::start(&[]).await;
+    let words = [
+        "--json",
+        "publish",
+        "q",
+        "{\"to\":\"ann\"}",
+        "--id",
+        "a",
+        "--header",
+        "Tenant=x",
+        "--attempts",
+        "3",
+    ];
+    let published = run_json(&redis, &words).await;
+    assert_eq!((&published["id"], published["due"].is_string()), (&json!("a"), true));
+    let again = run(&redis, &words).await;
+    assert_eq!(again.status.code(), Some(1));
+    assert_eq!(serde_json::from_slice::<Value>(&again.stderr).unwrap()["code"], "duplicate");
+    let stats = run_json(&redis, &["stats", "q", "--json"]).await;
+    assert_eq!(stats["sizes"]["ready"], 1);
+    let job = run_json(&redis, &["consume", "q", "--json", "--count", "1"]).await;
+    assert_eq!((&job["payload"], &job["max_attempts"]), (&json!({ "to": "ann" }), &json!(3)));
+    assert_eq!(job["headers"], json!({ "Tenant": "x" }));
+    let stats = run(&redis, &["stats"]).await;
+    let row: Vec<String> = String::from_utf8(stats.stdout)
+        .unwrap()
+        .lines()
+        .nth(1)
+        .unwrap()
+        .split_whitespace()
+        .map(String::from)
+        .collect();
+    assert_eq!(row, ["q", "0", "0", "0", "0"]);
+    assert_eq!(run(&redis, &["stats", "none"]).await.status.code(), Some(1));
+}
+
+#[tokio::test]
+async fn a_payload_may_come_from_stdin() {
+    let redis = RedisServer::start(&[]).await;
+    let mut publish = delayline(Some(&redis), &["publish", "q"]).stdin(Stdio::piped()).spawn().unwrap();
+    publish.stdin.take().unwrap().write_all(b"from stdin").await.unwrap();
+    assert!(publish.wait().await.unwrap().success());
+    let consumed = run(&redis, &["consume", "q", "--count", "1"]).await;
+    assert_eq!(consumed.stdout, b"from stdin\n");
+}
+
+#[tokio::test]
+async fn a_command_settles_by_its_exit() {
+    let redis = RedisServer::start(&[]).await;
+    for (id, body) in [("good", "fine"), ("bad", "broken")] {
+        let words = [
+            "publish",
+            "q",
+            body,
+            "--id",
+            id,
+            "--attempts",
+            "1",
+            "--header",
+            "Trace-Id=7",
+            "--content-type",
+            "text/x",
+        ];
+        assert!(run(&redis, &words).await.status.success());
+    }
+    let script = r#"body=$(cat); echo "$DELAYLINE_QUEUE $DELAYLINE_ID $DELAYLINE_ATTEMPT/$DELAYLINE_MAX_ATTEMPTS \
+$DELAYLINE_HEADER_TRACE_ID $DELAYLINE_CONTENT_TYPE $body"; test "$body" = fine || { echo "cannot do $body" >&2; exit 3; }"#;
+    let consumed = run(&redis, &["consume", "q", "--count", "2", "--exec", script]).await;
+    assert!(consumed.status.success(), "{consumed:?}");
+    let said = String::from_utf8(consumed.stdout).unwrap();
+    let mut lines: Vec<&str> = said.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["q bad 1/1 7 text/x broken", "q good 1/1 7 text/x fine"]);
+    assert!(String::from_utf8(consumed.stderr).unwrap().contains("cannot do broken"));
+    let stats = run_json(&redis, &["stats", "q", "--json"]).await;
+    assert_eq!(stats["sizes"], json!({ "ready": 0, "delayed": 0, "leased": 0, "dead": 1 }));
+    let service = crate::service::Service::with(&["--redis", &redis.url()]).await;
+    let dead = service.get("/v1/queues/q/dead").await.json;
+    assert_eq!(
+        (&dead["jobs"][0]["id"], &dead["jobs"][0]["reason"]),
+        (&json!("bad"), &json!("cannot do broken"))
+    );
+}
+
+#[tokio::test]
+async fn a_lease_is_renewed_while_the_command_runs() {
+    let redis = RedisServer::start(&[]).await;
+    run(&redis, &["publish", "q", "x", "--id", "a"]).await;
+    let consumed = run(&redis, &["consume", "q", "--count", "1", "--lease", "1s", "--exec", "sleep 3"]).await;
+    assert!(consumed.status.success(), "{consumed:?}");
+    let counters = run_json(&redis, &["stats", "q", "--json"]).await["counters"].clone();
+    assert_eq!(
+        (&counters["granted"], &counters["acked"], &counters["ended"]),
+        (&json!(1), &json!(1), &json!(0))
+    );
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn serve_says_that_nothing_survives_and_stops_when_told() {
+    let mut serve = delayline(None, &["serve", "--listen", "127.0.0.1:0", "--json"]);
+    let mut serve = serve.stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(serve.stderr.take().unwrap()).lines();
+    let mut said = Vec::new();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        let line: Value = serde_json::from_str(&line).unwrap();
+        let message = line["fields"]["message"].as_str().unwrap_or_default().to_string();
+        let is_last = message.starts_with("listening on http://127.0.0.1:");
+        said.push(message);
+        if is_last {
+            break;
+        }
+    }
+    assert_eq!(
+        said.iter().filter(|message| message.contains("nothing survives a restart")).count(),
+        1,
+        "{said:?}"
+    );
+    let pid = serve.id().unwrap().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().await.unwrap().success());
+    assert!(serve.wait().await.unwrap().success());
+}

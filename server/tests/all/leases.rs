@@ -1,0 +1,98 @@
+use serde_json::json;
+
+use crate::service::{Service, text};
+
+#[tokio::test]
+async fn each_verdict_does_what_it_says() {
+    let service = Service::start().await;
+    for (id, verb, status, state, attempt) in [
+        ("a", "nack?delay=1h&reason=busy", "ok", "delayed", 1),
+        ("b", "snooze?delay=1h", "ok", "delayed", 0),
+        ("c", "release", "ok", "ready", 0),
+        ("d", "bury?reason=broken", "dead", "dead", 1),
+    ] {
+        let queue = format!("q-{id}");
+        service.publish(&queue, id).await;
+        let lease = service.lease(&queue).await;
+        service.post(&format!("/v1/leases/{lease}/{verb}"), "").await.is(200, json!({ "status": status }));
+        let kept = service.get(&format!("/v1/queues/{queue}/jobs/{id}")).await.json;
+        assert_eq!((&kept["state"], &kept["attempt"]), (&json!(state), &json!(attempt)), "{verb}: {kept}");
+    }
+}
+
+#[tokio::test]
+async fn the_last_failed_attempt_kills() {
+    let service = Service::start().await;
+    service.post("/v1/queues/q/jobs?id=a&attempts=1", "1").await;
+    let lease = service.lease("q").await;
+    let nacked = service.post(&format!("/v1/leases/{lease}/nack?reason=no"), "").await;
+    nacked.is(200, json!({ "status": "dead" }));
+    assert_eq!(service.sizes("q").await, [0, 0, 0, 1]);
+}
+
+#[tokio::test]
+async fn a_repeat_is_fine_and_a_foreign_lease_is_not() {
+    let service = Service::start().await;
+    service.publish("q", "a").await;
+    let first = service.lease("q").await;
+    service.post(&format!("/v1/leases/{first}/nack?delay=0s"), "").await.is(200, json!({ "status": "ok" }));
+    service
+        .post(&format!("/v1/leases/{first}/nack?delay=0s"), "")
+        .await
+        .is(200, json!({ "status": "repeat" }));
+    let second = service.lease("q").await;
+    for verb in ["ack", "nack", "snooze?delay=1s", "release", "bury", "extend"] {
+        let answer = service.post(&format!("/v1/leases/{first}/{verb}"), "").await;
+        answer.is_problem(409, "stale", "stop working on it");
+    }
+    assert_eq!(service.sizes("q").await, [0, 0, 1, 0]);
+    service.post(&format!("/v1/leases/{second}/ack"), "").await.is(200, json!({ "status": "ok" }));
+    for verb in ["ack", "extend"] {
+        service.post(&format!("/v1/leases/{second}/{verb}"), "").await.is_problem(
+            410,
+            "gone",
+            "no longer exists",
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_lease_can_be_extended() {
+    let service = Service::start().await;
+    service.publish("q", "a").await;
+    let job = service.take("q").await;
+    let extended = service.post(&format!("/v1/leases/{}/extend?lease=1h", text(&job["lease"])), "").await;
+    assert_eq!(extended.json["status"], "ok");
+    assert!(text(&extended.json["lease_ends"]) > text(&job["lease_ends"]), "{extended:?}");
+}
+
+#[tokio::test]
+async fn many_can_be_settled_at_once() {
+    let service = Service::start().await;
+    for id in ["a", "b", "c", "d"] {
+        service.publish("q", id).await;
+    }
+    let taken = service.post("/v1/take?queue=q&count=4", "").await.json["jobs"].clone();
+    let lease = |n: usize| text(&taken[n]["lease"]);
+    let settled = json!([
+        { "lease": lease(0), "verdict": "ack" },
+        { "lease": lease(1), "verdict": "nack", "delay": "1h", "reason": "busy" },
+        { "lease": lease(0), "verdict": "nap" },
+        { "lease": lease(2), "verdict": "snooze" },
+        { "lease": lease(2), "verdict": "bury", "reason": "broken" },
+        { "lease": lease(3), "verdict": "release" },
+    ]);
+    let answer = service.post("/v1/leases/settle", settled.to_string()).await;
+    assert_eq!(answer.status, 200);
+    let statuses: Vec<_> =
+        answer.json["results"].as_array().unwrap().iter().map(|one| &one["status"]).collect();
+    assert_eq!(statuses, ["ok", "ok", "error", "error", "dead", "ok"]);
+    assert!(
+        text(&answer.json["results"][2]["detail"]).contains("unknown variant `nap`, expected one of `ack`")
+    );
+    assert!(text(&answer.json["results"][3]["detail"]).contains("a snooze needs a delay"));
+    assert_eq!(service.sizes("q").await, [1, 1, 0, 1]);
+    let gone = json!([{ "lease": lease(0), "verdict": "ack" }]).to_string();
+    let gone = service.post("/v1/leases/settle", gone).await.json["results"][0].clone();
+    assert_eq!((&gone["status"], &gone["code"]), (&json!("gone"), &json!("gone")));
+}

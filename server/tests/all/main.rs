@@ -1,0 +1,30 @@
+//! The service and the command line, as their users meet them.
+
+mod bad_input;
+mod batch;
+mod command_line;
+mod dead;
+mod health;
+mod jobs;
+mod leases;
+mod outage;
+mod publish;
+mod queues;
+mod redis_server;
+mod service;
+mod shutdown;
+mod take;
+
+use std::time::{Duration, Instant};
+
+/// Asks until there is an answer, for 20 s at most.
+async fn eventually<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(answer) = ask().await {
+            return answer;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "still not so after 20 s: {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}

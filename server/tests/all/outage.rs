@@ -1,0 +1,49 @@
+use std::time::{Duration, Instant};
+
+use crate::redis_server::RedisServer;
+use crate::service::{Service, bind};
+
+#[tokio::test]
+async fn a_redis_that_is_away_is_told_within_the_deadline() {
+    let mut redis = RedisServer::start(&[]).await;
+    let service = Service::with(&["--redis", &redis.url(), "--timeout", "1s"]).await;
+    service.publish("q", "a").await;
+    let lease = service.lease("q").await;
+    assert_eq!(service.get("/readyz").await.status, 200);
+    redis.kill();
+    let begun = Instant::now();
+    for (path, body) in [
+        ("/v1/queues/q/jobs?id=b", "1"),
+        ("/v1/queues/q/pause", ""),
+        (&*format!("/v1/leases/{lease}/ack"), ""),
+    ] {
+        let answer = service.post(path, body).await;
+        let code = answer.json["code"].as_str().unwrap();
+        assert!(matches!(code, "not_sent" | "unknown"), "{answer:?}");
+        answer.is_problem(503, code, "");
+        assert!(answer.headers.contains_key("retry-after"), "{answer:?}");
+    }
+    assert_eq!(service.get("/readyz").await.status, 503);
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    assert_eq!(service.get("/healthz").await.status, 200);
+    assert!(service.get("/metrics").await.json.as_str().unwrap().contains("delayline_up 0"));
+}
+
+#[tokio::test]
+async fn jobs_outlive_the_service_on_a_redis() {
+    let redis = RedisServer::start(&[]).await;
+    let service = Service::with(&["--redis", &redis.url()]).await;
+    service.publish("q", "a").await;
+    service.stop().await;
+    let service = Service::with(&["--redis", &redis.url()]).await;
+    assert_eq!(service.take("q").await["id"], "a");
+}
+
+#[tokio::test]
+async fn a_strict_service_refuses_a_redis_that_evicts() {
+    let redis = RedisServer::start(&["--maxmemory-policy", "allkeys-lru"]).await;
+    assert!(bind(&["--redis", &redis.url()]).await.is_ok());
+    let refused = bind(&["--redis", &redis.url(), "--strict"]).await.err().unwrap();
+    assert!(refused.to_string().contains("set maxmemory-policy noeviction"), "{refused}");
+    assert_eq!(refused.exit_code(), 1);
+}

@@ -1,0 +1,103 @@
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::service::{Service, send, text};
+
+#[tokio::test]
+async fn queues_are_listed_page_by_page() {
+    let service = Service::start().await;
+    let wanted: BTreeSet<String> = (0..25).map(|n| format!("q-{n}")).collect();
+    for queue in &wanted {
+        service.publish(queue, "a").await;
+    }
+    let mut found = BTreeSet::new();
+    let (mut path, mut pages) = ("/v1/queues?count=10".to_string(), 0);
+    loop {
+        let page = service.get(&path).await;
+        found.extend(page.json["queues"].as_array().unwrap().iter().map(text));
+        pages += 1;
+        match page.json["cursor"].as_str() {
+            Some(cursor) => path = format!("/v1/queues?count=10&cursor={cursor}"),
+            None => break,
+        }
+    }
+    assert_eq!(found, wanted);
+    assert!((1..=25).contains(&pages), "{pages}");
+}
+
+#[tokio::test]
+async fn a_queue_shows_what_is_in_it() {
+    let service = Service::start().await;
+    service.get("/v1/queues/q").await.is_problem(404, "no_such_queue", "its first job makes it");
+    service.publish("q", "a").await;
+    service.post("/v1/queues/q/jobs?delay=30m", "1").await;
+    service.post("/v1/queues/q/jobs?delay=90m", "1").await;
+    service.post("/v1/queues/q/jobs?delay=9h", "1").await;
+    let queue = service.get("/v1/queues/q?hours=3").await;
+    assert_eq!(queue.headers["etag"], "\"0\"");
+    let queue = queue.json;
+    assert_eq!(queue["sizes"], json!({ "ready": 1, "delayed": 3, "leased": 0, "dead": 0 }));
+    assert_eq!(queue["delayed_by_hour"], json!([1, 1, 0]));
+    assert_eq!((&queue["paused"], &queue["cfgver"]), (&json!(false), &json!(0)));
+    assert_eq!(queue["counters"]["published"], 4);
+    assert_eq!(queue["config"], json!({ "bury_expired": false }));
+    assert!(queue["oldest_due"].is_string());
+}
+
+#[tokio::test]
+async fn a_config_is_replaced_as_a_whole() {
+    let service = Service::start().await;
+    let config =
+        json!({ "attempts": 5, "backoff": "15s 3m", "retention": "7d", "bury_expired": true, "max_jobs": 9 });
+    let put = service.put("/v1/queues/q/config", config.to_string()).await;
+    assert_eq!(put.status, 200, "{put:?}");
+    assert_eq!((&put.json["config"], &put.json["cfgver"]), (&config, &json!(1)));
+    assert_eq!(put.headers["etag"], "\"1\"");
+    assert_eq!(service.get("/v1/queues/q").await.json["config"], config);
+    service.put("/v1/queues/q/config", r#"{"attempts":2}"#).await;
+    let config = service.get("/v1/queues/q").await.json["config"].clone();
+    assert_eq!(config, json!({ "attempts": 2, "bury_expired": false }));
+    service.publish("q", "a").await;
+    assert_eq!(service.take("q").await["max_attempts"], 2);
+}
+
+#[tokio::test]
+async fn if_match_keeps_writers_apart() {
+    let service = Service::start().await;
+    let put = async |version: &str, attempts: u16| {
+        let request = service.request(Method::PUT, "/v1/queues/q/config").header("If-Match", version);
+        send(request.body(json!({ "attempts": attempts }).to_string())).await
+    };
+    assert_eq!(put("0", 3).await.json["cfgver"], 1);
+    put("\"0\"", 4).await.is_problem(412, "config_conflict", "at version 1");
+    assert_eq!(service.get("/v1/queues/q").await.json["config"]["attempts"], 3);
+    assert_eq!(put("\"1\"", 4).await.json["cfgver"], 2);
+    assert_eq!(put("*", 5).await.json["cfgver"], 3);
+    put("one", 6).await.is_problem(400, "bad_header", "pass the ETag");
+}
+
+#[tokio::test]
+async fn a_paused_queue_delivers_nothing_until_it_is_resumed() {
+    let service = Service::start().await;
+    service.publish("q", "a").await;
+    let paused = service.post("/v1/queues/q/pause", "").await;
+    assert_eq!((&paused.json["paused"], &paused.json["cfgver"]), (&json!(true), &json!(1)));
+    assert_eq!(service.post("/v1/take?queue=q", "").await.status, 204);
+    assert_eq!(service.get("/v1/queues/q").await.json["paused"], true);
+    let (job, resumed) = tokio::join!(service.take("q"), service.post("/v1/queues/q/resume", ""));
+    assert_eq!((&job["id"], &resumed.json["paused"]), (&json!("a"), &json!(false)));
+}
+
+#[tokio::test]
+async fn a_queue_can_be_destroyed_with_all_it_holds() {
+    let service = Service::start().await;
+    service.publish("q", "a").await;
+    let lease = service.lease("q").await;
+    service.publish("q", "b").await;
+    let destroyed = service.delete("/v1/queues/q").await;
+    destroyed.is(200, json!({ "queue": "q", "destroyed": { "waiting": 1, "leased": 1, "dead": 0 } }));
+    service.post(&format!("/v1/leases/{lease}/ack"), "").await.is_problem(410, "gone", "destroyed");
+    service.delete("/v1/queues/q").await.is_problem(404, "no_such_queue", "no queue q");
+}
