@@ -2,11 +2,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use delayline_tokio::{Client, Error, JobId, QueueName, Stats};
+use delayline_tokio::{Client, Error, JobId, Published, QueueName, Stats};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
 
+use crate::draft::Draft;
 use crate::job::Kept;
 use crate::metrics::{self, Requests};
 use crate::problem::Problem;
@@ -44,6 +45,17 @@ impl App {
 
     pub(crate) fn is_closing(&self) -> bool {
         *self.closing.borrow()
+    }
+
+    /// Publishes a job. Whoever let us draw its id cannot repeat it, and is told how to.
+    pub(crate) async fn publish(&self, queue: &QueueName, draft: Draft) -> Result<Published, Problem> {
+        const UNKNOWN: &str = "it is not known whether Redis accepted the job: look for it, or publish it again if \
+                               it may run twice; with an id or an Idempotency-Key it could be repeated safely";
+        let is_named = draft.id.is_some();
+        draft.publish(&self.client.queue(queue)?).await.map_err(|error| match error {
+            Error::Unknown if !is_named => Problem::later("unknown", UNKNOWN),
+            error => error.into(),
+        })
     }
 
     /// A job in its queue, whatever its state.

@@ -1,3 +1,4 @@
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -28,7 +29,7 @@ Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 Redis did not answer a
 #[command(name = "delayline", version, after_help = EXAMPLES, max_term_width = 100)]
 pub struct Cli {
     /// Write JSON: results, errors and log lines
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Global options")]
     json: bool,
     /// Where the jobs are.
     #[command(flatten)]
@@ -82,7 +83,10 @@ impl Cli {
 /// Log lines go to stderr; `RUST_LOG` says which.
 fn start_log(json: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let log =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false);
     let _ = if json { log.json().try_init() } else { log.try_init() };
 }

@@ -7,10 +7,23 @@ use crate::failure::Failure;
 #[derive(Clone, Debug, Args)]
 pub struct Redis {
     /// The Redis that keeps the jobs: redis://, rediss:// or redis+unix://
-    #[arg(long, value_name = "URL", env = "DELAYLINE_REDIS_URL", hide_env_values = true, global = true)]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "DELAYLINE_REDIS_URL",
+        hide_env_values = true,
+        global = true,
+        help_heading = "Global options"
+    )]
     redis: Option<String>,
     /// What every key begins with, in braces
-    #[arg(long, value_name = "TEXT", env = "DELAYLINE_PREFIX", global = true)]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        env = "DELAYLINE_PREFIX",
+        global = true,
+        help_heading = "Global options"
+    )]
     prefix: Option<String>,
 }
 

@@ -17,7 +17,7 @@ use crate::routes::router;
 use crate::stop::stop_signal;
 
 const PAYLOAD_MAX: u64 = 16 << 20;
-const GRACE: Duration = Duration::from_secs(20);
+const GRACE: Duration = Duration::from_secs(10);
 
 /// Serves the queues over HTTP.
 #[derive(Clone, Debug, Args)]

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use delayline_tokio::{Published, QueueName};
+use delayline_tokio::QueueName;
 use futures_util::TryStreamExt;
 use futures_util::future::join_all;
 use serde::Serialize;
@@ -15,7 +15,6 @@ use serde_json::value::RawValue;
 use super::path::InPath;
 use crate::app::{App, Shared};
 use crate::body;
-use crate::draft::Draft;
 use crate::item::{self, Outcome};
 use crate::lines::{Line, lines};
 use crate::options::Options;
@@ -103,12 +102,8 @@ async fn publish_one(app: &App, queue: &QueueName, json: &[u8]) -> Outcome {
         Err(problem) => return Outcome::error(None, problem),
     };
     let id = draft.id.clone();
-    match publish_draft(app, queue, draft).await {
+    match app.publish(queue, draft).await {
         Ok(published) => Outcome::published(&published),
         Err(problem) => Outcome::error(id.as_ref(), problem),
     }
-}
-
-async fn publish_draft(app: &App, queue: &QueueName, draft: Draft) -> Result<Published, Problem> {
-    Ok(draft.publish(&app.client.queue(queue)?).await?)
 }

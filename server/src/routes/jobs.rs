@@ -36,7 +36,7 @@ pub(super) async fn publish(
         Unread::TooLarge => payload_too_large(app.max_payload),
         Unread::Broken(error) => body::broken(&error),
     })?;
-    let published = draft.publish(&app.client.queue(&queue)?).await?;
+    let published = app.publish(&queue, draft).await?;
     match published.duplicate {
         false => Ok(created(&queue, &published)),
         true if repeatable => repeated(&app, &queue, &published.id).await,

@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 use reqwest::Method;
 use serde_json::json;
 
+use crate::eventually;
 use crate::service::{Service, send, text};
 
 #[tokio::test]
@@ -88,6 +89,18 @@ async fn a_paused_queue_delivers_nothing_until_it_is_resumed() {
     assert_eq!(service.get("/v1/queues/q").await.json["paused"], true);
     let (job, resumed) = tokio::join!(service.take("q"), service.post("/v1/queues/q/resume", ""));
     assert_eq!((&job["id"], &resumed.json["paused"]), (&json!("a"), &json!(false)));
+}
+
+#[tokio::test]
+async fn jobs_expire_though_nobody_takes() {
+    let service = Service::start().await;
+    service.post("/v1/queues/q/jobs?delay=50ms&ttl=60ms", "1").await;
+    let expired = async || {
+        let counters = service.get("/v1/queues/q").await.json["counters"].clone();
+        (counters["expired"] == 1).then_some(())
+    };
+    eventually("the job expires", expired).await;
+    assert_eq!(service.sizes("q").await, [0, 0, 0, 0]);
 }
 
 #[tokio::test]
