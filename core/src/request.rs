@@ -2,8 +2,7 @@ use alloc::vec::Vec;
 
 use crate::{CancelOutcome, ExtendOutcome, RescheduleOutcome, SettleOutcome};
 use crate::{
-    Due, Job, JobId, Lease, Place, QueueConfig, QueueName, Shard, Shards, Stats, Stored, UnixMs,
-    Verdict,
+    Due, Job, JobId, Lease, Place, QueueConfig, QueueName, Shard, Shards, Stats, Stored, UnixMs, Verdict,
 };
 
 /// What an application may ask beside publishing and taking. Each is answered once, by
