@@ -1,12 +1,18 @@
 -- Takes waiting jobs away: nothing of them remains but a counter.
 -- Keys: 1 agenda, 2 queues, 3 meta, 4 pool, 5 due, 6 leased, 7 state, 8 dead, 9 exp, 10 waiting, 11 big
--- Args: 1 clock, then ids
--- Returns: ok, empty, a letter per id: o cancelled, l leased, d dead, g gone
--- Repeat: g
--- Calls: 7 (+1 state, +1 exp, +1 big); 4 if none waits
+-- Args: 1 clock, 2 session, 3 sequence, then ids
+-- Returns: ok | again, us, a letter per id: o cancelled, l leased, d dead, g gone. Or: superseded, us
+-- Repeat: the same sequence answers what it answered first; a lower one does nothing.
+--         Of a queue that is not born nothing is remembered: a repeat looks again
+-- Calls: 8 (+1 state, +1 exp, +1 big); 7 if none waits, 5 if there is no queue, 3 again
 -- First write: ZREM (runs at maxmemory)
-local ids = {unpack(ARGV, 2)}
-read_meta('big', 'exp', 'cancelled')
+clock()
+read_meta(ARGV[2], 'born', 'sessions', 'big', 'exp', 'cancelled')
+local session, past = recall()
+if session == 'superseded' or past and past[4] then return {'superseded', num(us)} end
+if session == 'again' then return {'again', num(us), past[3]} end
+
+local ids = {unpack(ARGV, 4)}
 local waiting, states = call('ZMSCORE', KEYS[5], unpack(ids)), call('HMGET', KEYS[7], unpack(ids))
 local letters, seen = {}, {}
 for i, id in ipairs(ids) do
@@ -24,6 +30,11 @@ for i, id in ipairs(ids) do
     letters[i] = 'g'
   end
 end
+letters = table.concat(letters)
 apply()
+if meta.born then
+  begin_with_removal()
+  remember(0, letters)
+end
 write_meta()
-return {'ok', '', table.concat(letters)}
+return {'ok', num(us), letters}

@@ -132,7 +132,7 @@ local function sweep_sessions()
   if meta_num('sessions') <= KEEP_SESSIONS or now < meta_num('swept') + SWEEP_MS then return end
   local all, old, left = call('HGETALL', KEYS[3]), {}, 0
   for i = 1, #all, 2 do
-    local keep_until = string.match(all[i], '^s...........[pr]%d+$') and string.match(all[i + 1], '^%d+ (%d+)')
+    local keep_until = string.match(all[i], '^s...........[prc]%d+$') and string.match(all[i + 1], '^%d+ (%d+)')
     if keep_until and tonumber(keep_until) <= now then
       old[#old + 1] = all[i]
     elseif keep_until then

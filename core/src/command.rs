@@ -69,6 +69,8 @@ pub enum Command {
     Cancel {
         /// Their queue.
         queue: QueueName,
+        /// Which batch of which lane this is.
+        session: Session,
         /// Which.
         ids: Vec<JobId>,
     },
@@ -76,6 +78,8 @@ pub enum Command {
     Reschedule {
         /// Their queue.
         queue: QueueName,
+        /// Which batch of which lane this is.
+        session: Session,
         /// Which, and when.
         jobs: Vec<(JobId, Due)>,
     },
@@ -183,7 +187,7 @@ pub enum Command {
 pub struct Session {
     /// Whose lane.
     pub engine: Identity,
-    /// Its index among the lanes of its queue and verb.
+    /// Its index among the lanes of its queue and verb; cancel and reschedule are one verb.
     pub lane: u8,
     /// Grows by one with each batch; a resend carries the same.
     pub sequence: u64,

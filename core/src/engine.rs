@@ -1,6 +1,7 @@
 //! The machines, composed.
 
 mod base;
+mod changer;
 mod consumer;
 mod flight;
 mod held;
@@ -13,6 +14,7 @@ mod takes;
 use alloc::vec::Vec;
 
 use base::{Base, Timer};
+use changer::{Change, Changer};
 use consumer::Consumer;
 pub use flight::Transmit;
 use flight::{Flights, Landed, Lane};
@@ -55,6 +57,7 @@ pub struct Engine {
     flights: Flights,
     publisher: Publisher,
     settler: Settler,
+    changer: Changer,
     consumer: Consumer,
     pump: Pump,
     requests: Requests,
@@ -70,6 +73,7 @@ impl Engine {
             flights: Flights::default(),
             publisher: Publisher::default(),
             settler: Settler::default(),
+            changer: Changer::default(),
             consumer: Consumer::new(&base),
             pump: Pump::new(&base),
             requests: Requests::default(),
@@ -203,6 +207,11 @@ impl Engine {
             {
                 return Err(Backlogged(Request { ask, timeout_ms }));
             }
+            Ask::Cancel { .. } | Ask::Reschedule { .. }
+                if self.changer.len() >= self.base.config.pending_requests =>
+            {
+                return Err(Backlogged(Request { ask, timeout_ms }));
+            }
             Ask::Settle { lease, verdict } => {
                 self.settler.await_answer(&mut self.base, token, timeout_ms);
                 let settlement = verdict.settlement(lease.retry_ms);
@@ -213,6 +222,12 @@ impl Engine {
                 self.settler.await_answer(&mut self.base, token, timeout_ms);
                 let of = (lease.id, lease.fence);
                 self.settler.extend(&self.base, &lease.queue, of, lease_ms, Whose::Caller(token));
+            }
+            Ask::Cancel { queue, ids } => {
+                self.changer.change(&mut self.base, token, queue, Change::Cancel(ids), timeout_ms);
+            }
+            Ask::Reschedule { queue, jobs } => {
+                self.changer.change(&mut self.base, token, queue, Change::Reschedule(jobs), timeout_ms);
             }
             ask => {
                 let request = Request { ask, timeout_ms };
@@ -233,7 +248,11 @@ impl Engine {
     /// request are carried out all the same.
     pub fn forget(&mut self, now: Millis, token: Token) {
         self.enter(now);
-        if !self.publisher.forget(&mut self.base, token) && !self.settler.forget(&mut self.base, token) {
+        let base = &mut self.base;
+        let known = self.publisher.forget(base, token)
+            || self.settler.forget(base, token)
+            || self.changer.forget(base, token);
+        if !known {
             self.requests.forget(&mut self.base, token);
             self.consumer.forget(&mut self.base, token);
         }
@@ -257,9 +276,10 @@ impl Engine {
         if credit.trips == 0 {
             return None;
         }
-        let Engine { base, flights, publisher, settler, consumer, pump, .. } = self;
+        let Engine { base, flights, publisher, settler, changer, consumer, pump, .. } = self;
         settler.form(base, flights, |queue| consumer.is_done_with(queue));
         publisher.form(base, flights);
+        changer.form(base, flights);
         consumer.form(base, flights, credit);
         pump.form(base, flights);
         let ticket = flights.transmit(base)?;
@@ -309,6 +329,7 @@ impl Engine {
     fn is_done(&self) -> bool {
         self.publisher.is_empty()
             && self.settler.is_empty()
+            && self.changer.len() == 0
             && self.requests.len() == 0
             && self.consumer.is_idle()
             && self.pump.is_idle()
@@ -328,8 +349,11 @@ impl Engine {
             }
             Timer::PublishDeadline(token) => self.publisher.handle_deadline(base, &mut self.flights, token),
             Timer::AskDeadline(token) => {
-                if !self.settler.handle_deadline(base, token) {
-                    self.requests.handle_deadline(base, &mut self.flights, token);
+                let flights = &mut self.flights;
+                if !self.settler.handle_deadline(base, token)
+                    && !self.changer.handle_deadline(base, flights, token)
+                {
+                    self.requests.handle_deadline(base, flights, token);
                 }
             }
             Timer::TakeDeadline(token) => self.consumer.handle_take_deadline(base, token),
@@ -369,6 +393,7 @@ impl Engine {
         let base = &mut self.base;
         match landed.batch.lane.clone() {
             Lane::Publish(queue) => self.publisher.handle_landed(base, &queue, landed),
+            Lane::Change(queue) => self.changer.handle_landed(base, &queue, landed),
             Lane::Settle(queue) => self.settler.handle_settled(base, &queue, landed),
             Lane::Extend(queue, lease_ms) => {
                 for renewal in self.settler.handle_extended(base, (queue, lease_ms), landed) {

@@ -22,7 +22,7 @@ pub enum Reply {
     Published { time: UnixMicros, since: UnixMicros, outcomes: Vec<PublishOutcome>, full: Option<Full> },
     /// To publish: the queue has moved on to another epoch; nothing was accepted.
     Moved { time: UnixMicros, epoch: u64 },
-    /// To publish and reserve: a later batch of the lane has run; this one did nothing.
+    /// To publish, reserve, cancel and reschedule: a later batch of the lane has run; this one did nothing.
     Superseded { time: UnixMicros },
     /// To reserve: `next` is the next event of the queue, if it was just computed; `more` that due jobs were left;
     /// not `open` that the queue is paused or forwards.
@@ -41,7 +41,7 @@ pub enum Reply {
     /// To extend.
     Extended { time: UnixMicros, outcomes: Vec<ExtendOutcome>, lease_end: UnixMs },
     /// To cancel.
-    Cancelled { outcomes: Vec<CancelOutcome> },
+    Cancelled { time: UnixMicros, outcomes: Vec<CancelOutcome> },
     /// To reschedule.
     Rescheduled { time: UnixMicros, outcomes: Vec<RescheduleOutcome>, dues: Vec<UnixMs> },
     /// To peek: who holds the pump lease until when, and the first entries of the agenda.
@@ -87,11 +87,7 @@ impl Reply {
     /// Redis's clock when the script ran, where the answer tells it.
     pub fn time(&self) -> Option<UnixMicros> {
         match self {
-            Reply::Server { .. }
-            | Reply::Cancelled { .. }
-            | Reply::Named { .. }
-            | Reply::Refused(_)
-            | Reply::Broken(_) => None,
+            Reply::Server { .. } | Reply::Named { .. } | Reply::Refused(_) | Reply::Broken(_) => None,
             Reply::Settled { time, .. } => *time,
             Reply::Opened { time, .. }
             | Reply::Published { time, .. }
@@ -99,6 +95,7 @@ impl Reply {
             | Reply::Superseded { time }
             | Reply::Granted { time, .. }
             | Reply::Extended { time, .. }
+            | Reply::Cancelled { time, .. }
             | Reply::Rescheduled { time, .. }
             | Reply::Peeked { time, .. }
             | Reply::Tended { time, .. }

@@ -2,7 +2,9 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use bytes::Bytes;
-use delayline_core::{Counters, JobId, Keyspace, PublishOutcome, QueueConfig, QueueName};
+use delayline_core::{
+    CancelOutcome, Counters, JobId, Keyspace, PublishOutcome, QueueConfig, QueueName, RescheduleOutcome,
+};
 
 use crate::destination::Destination;
 use crate::meta::{Lo, Meta};
@@ -173,6 +175,7 @@ fn lane_text(lane: &Lane) -> String {
     let verb = match lane.verb {
         Verb::Publish => 'p',
         Verb::Reserve => 'r',
+        Verb::Change => 'c',
     };
     format!("s{}{verb}{}", lane.engine, lane.index)
 }
@@ -180,22 +183,50 @@ fn lane_text(lane: &Lane) -> String {
 fn past_text(past: &Past) -> String {
     let answer = match &past.answer {
         Answer::Published { since, outcomes } => {
-            let letters: String = outcomes.iter().map(|outcome| letter(*outcome)).collect();
+            let letters: String = outcomes.iter().map(|outcome| published(*outcome)).collect();
             format!("{since} {letters}")
         }
         Answer::Granted { fence, lease_end, ids } => {
             let ids: Vec<&str> = ids.iter().map(JobId::as_str).collect();
             format!("{fence} {lease_end} {}", ids.join(" "))
         }
+        Answer::Cancelled(outcomes) => outcomes.iter().map(|outcome| cancelled(*outcome)).collect(),
+        Answer::Rescheduled(outcomes) => {
+            let letters: String = outcomes.iter().map(|(outcome, _)| rescheduled(*outcome)).collect();
+            let dues = outcomes.iter().map(|(_, due)| i128::from(due.0));
+            let before = std::iter::once(0).chain(dues.clone());
+            let steps: Vec<String> =
+                dues.zip(before).map(|(due, before)| (due - before).to_string()).collect();
+            format!("{letters} {}", steps.join(" "))
+        }
     };
     format!("{} {} {answer}", past.sequence, past.keep_until)
 }
 
-fn letter(outcome: PublishOutcome) -> char {
+fn published(outcome: PublishOutcome) -> char {
     match outcome {
         PublishOutcome::New => 'n',
         PublishOutcome::Duplicate => 'd',
         PublishOutcome::Full => 'f',
+    }
+}
+
+fn cancelled(outcome: CancelOutcome) -> char {
+    match outcome {
+        CancelOutcome::Cancelled => 'o',
+        CancelOutcome::Leased => 'l',
+        CancelOutcome::Dead => 'd',
+        CancelOutcome::Gone => 'g',
+    }
+}
+
+fn rescheduled(outcome: RescheduleOutcome) -> char {
+    match outcome {
+        RescheduleOutcome::Moved => 'o',
+        RescheduleOutcome::Leased => 'l',
+        RescheduleOutcome::Dead => 'd',
+        RescheduleOutcome::Gone => 'g',
+        RescheduleOutcome::Expires => 'x',
     }
 }
 

@@ -15,7 +15,7 @@ impl Script<'_> {
             Recall::Again(Answer::Published { since, outcomes }) => {
                 return Reply::Published { time, since, outcomes, full: None };
             }
-            Recall::Again(Answer::Granted { .. }) | Recall::New => {}
+            Recall::Again(_) | Recall::New => {}
         }
         let full = self.full(ceiling);
         let outcomes = match full {

@@ -34,7 +34,7 @@ impl Script<'_> {
             Recall::Again(Answer::Granted { fence, lease_end, ids }) => {
                 return self.granted_before(fence, lease_end, &ids);
             }
-            Recall::Again(Answer::Published { .. }) | Recall::New => {}
+            Recall::Again(_) | Recall::New => {}
         }
         self.reap(REAPED_AT_ONCE);
         let open = !self.queue.meta.paused && self.queue.meta.config.forward.is_none();

@@ -44,8 +44,8 @@ impl Script<'_> {
             }
             Command::Settle { tidy, leases, .. } => self.settle(*tidy, leases),
             Command::Extend { lease_ms, leases, .. } => self.extend(*lease_ms, leases),
-            Command::Cancel { ids, .. } => self.cancel(ids),
-            Command::Reschedule { jobs, .. } => self.reschedule(jobs),
+            Command::Cancel { session, ids, .. } => self.cancel(session, ids),
+            Command::Reschedule { session, jobs, .. } => self.reschedule(session, jobs),
             Command::Tend { limit, forward, .. } => self.tend(usize::from(*limit), forward.as_ref()),
             Command::Requeue { dead, .. } => self.requeue(dead),
             Command::Purge { dead, .. } => self.purge(dead),

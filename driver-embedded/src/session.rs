@@ -1,4 +1,6 @@
-use delayline_core::{Fence, Identity, JobId, PublishOutcome, Session, UnixMicros, UnixMs};
+use delayline_core::{
+    CancelOutcome, Fence, Identity, JobId, PublishOutcome, RescheduleOutcome, Session, UnixMicros, UnixMs,
+};
 
 use crate::script::Script;
 
@@ -17,6 +19,8 @@ pub(crate) struct Lane {
 pub(crate) enum Verb {
     Publish,
     Reserve,
+    /// Cancel and reschedule.
+    Change,
 }
 
 /// What the last batch of a lane was, and what it was answered.
@@ -31,6 +35,8 @@ pub(crate) struct Past {
 pub(crate) enum Answer {
     Published { since: UnixMicros, outcomes: Vec<PublishOutcome> },
     Granted { fence: Fence, lease_end: UnixMs, ids: Vec<JobId> },
+    Cancelled(Vec<CancelOutcome>),
+    Rescheduled(Vec<(RescheduleOutcome, UnixMs)>),
 }
 
 /// What a batch is to its lane.

@@ -1,47 +1,78 @@
 use std::collections::BTreeSet;
 
-use delayline_core::{CancelOutcome, Due, JobId, Phase, Reply, RescheduleOutcome, UnixMs};
+use delayline_core::{CancelOutcome, Due, JobId, Phase, Reply, RescheduleOutcome, Session, UnixMs};
 
 use crate::script::Script;
+use crate::session::{Answer, Recall, Verb};
 
 impl Script<'_> {
     /// See `cancel.lua`.
-    pub(crate) fn cancel(&mut self, ids: &[JobId]) -> Reply {
+    pub(crate) fn cancel(&mut self, session: &Session, ids: &[JobId]) -> Reply {
+        let time = self.time;
+        match self.recall(session, Verb::Change) {
+            Recall::New => {}
+            Recall::Again(Answer::Cancelled(outcomes)) => return Reply::Cancelled { time, outcomes },
+            Recall::Again(_) | Recall::Superseded => return Reply::Superseded { time },
+        }
         let mut seen = BTreeSet::new();
-        let mut outcomes = Vec::with_capacity(ids.len());
-        for id in ids {
-            let state = self.queue.state.get(id).cloned();
-            outcomes.push(match state {
-                _ if seen.contains(id) => CancelOutcome::Gone,
-                state if self.queue.due.contains(id) => {
-                    seen.insert(id);
-                    self.changes.out.due.push(id.clone());
-                    self.vanishes(id, state.as_ref());
-                    self.queue.meta.counters.cancelled += 1;
-                    CancelOutcome::Cancelled
-                }
-                Some(state) if state.phase == Phase::Dead => CancelOutcome::Dead,
+        let outcomes: Vec<CancelOutcome> = ids.iter().map(|id| self.cancel_one(id, &mut seen)).collect();
+        self.apply();
+        self.remember_change(session, Answer::Cancelled(outcomes.clone()));
+        Reply::Cancelled { time, outcomes }
+    }
+
+    fn cancel_one<'a>(&mut self, id: &'a JobId, seen: &mut BTreeSet<&'a JobId>) -> CancelOutcome {
+        let state = self.queue.state.get(id).cloned();
+        if seen.contains(id) {
+            CancelOutcome::Gone
+        } else if self.queue.due.contains(id) {
+            seen.insert(id);
+            self.changes.out.due.push(id.clone());
+            self.vanishes(id, state.as_ref());
+            self.queue.meta.counters.cancelled += 1;
+            CancelOutcome::Cancelled
+        } else {
+            match state.map(|state| state.phase) {
+                Some(Phase::Dead) => CancelOutcome::Dead,
                 Some(_) => CancelOutcome::Leased,
                 None => CancelOutcome::Gone,
-            });
+            }
         }
-        self.apply();
-        Reply::Cancelled { outcomes }
     }
 
     /// See `reschedule.lua`.
-    pub(crate) fn reschedule(&mut self, jobs: &[(JobId, Due)]) -> Reply {
-        let mut outcomes = Vec::with_capacity(jobs.len());
-        let mut dues = Vec::with_capacity(jobs.len());
+    pub(crate) fn reschedule(&mut self, session: &Session, jobs: &[(JobId, Due)]) -> Reply {
+        let moved = match self.recall(session, Verb::Change) {
+            Recall::New => self.reschedule_all(session, jobs),
+            Recall::Again(Answer::Rescheduled(moved)) => moved,
+            Recall::Again(_) | Recall::Superseded => return Reply::Superseded { time: self.time },
+        };
+        let (outcomes, dues) = moved.into_iter().unzip();
+        Reply::Rescheduled { time: self.time, outcomes, dues }
+    }
+
+    fn reschedule_all(
+        &mut self,
+        session: &Session,
+        jobs: &[(JobId, Due)],
+    ) -> Vec<(RescheduleOutcome, UnixMs)> {
+        let mut moved = Vec::with_capacity(jobs.len());
         for (id, due) in jobs {
             let due = due.counted_from(self.time);
-            dues.push(due);
-            outcomes.push(self.reschedule_one(id, due));
+            moved.push((self.reschedule_one(id, due), due));
         }
         self.apply();
+        self.remember_change(session, Answer::Rescheduled(moved.clone()));
         self.lower_agenda(self.soon);
         self.announce();
-        Reply::Rescheduled { time: self.time, outcomes, dues }
+        moved
+    }
+
+    /// Of a queue that never came to be nothing is remembered, so that asking leaves no key.
+    fn remember_change(&mut self, session: &Session, answer: Answer) {
+        if self.queue.meta.born.is_some() {
+            self.remember(session, Verb::Change, UnixMs(0), answer);
+        }
     }
 
     fn reschedule_one(&mut self, id: &JobId, due: UnixMs) -> RescheduleOutcome {

@@ -68,8 +68,8 @@ script!("Accepts jobs." PUBLISH "publish": "base" "meta" "state" "agenda" "sessi
 script!("Grants leases." RESERVE "reserve": "base" "meta" "state" "agenda" "changes" "reap" "sift" "session");
 script!("Ends leases with verdicts." SETTLE "settle": "base" "meta" "state" "agenda" "changes");
 script!("Renews leases." EXTEND "extend": "base" "meta" "state" "agenda" "changes");
-script!("Takes waiting jobs away." CANCEL "cancel": "base" "meta" "state" "agenda" "changes");
-script!("Gives waiting jobs another due time." RESCHEDULE "reschedule": "base" "meta" "state" "agenda" "changes");
+script!("Takes waiting jobs away." CANCEL "cancel": "base" "meta" "state" "agenda" "changes" "session");
+script!("Gives waiting jobs another due time." RESCHEDULE "reschedule": "base" "meta" "state" "agenda" "changes" "session");
 script!("Reads a shard's agenda and takes its lease." PEEK "peek": "base");
 script!("Does what must happen in a queue." TEND "tend": "base" "meta" "state" "agenda" "changes" "reap" "sift");
 script!("Makes dead letters due." REQUEUE "requeue": "base" "meta" "state" "agenda" "changes" "dead");

@@ -27,6 +27,7 @@ pub(super) struct Flights {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Lane {
     Publish(QueueName),
+    Change(QueueName),
     Reserve(QueueName),
     Settle(QueueName),
     Extend(QueueName, u64),

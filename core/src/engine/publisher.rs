@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 use super::base::{Base, BatchId, Timer};
 use super::flight::{Flights, Landed, Lane, shorten};
 use crate::{
-    Answer, Backlogged, Command, Entry, Fault, Full, Key, Millis, NewJob, PublishOutcome, QueueName, Refusal,
-    Reply, Session, Token, UnixMicros,
+    Answer, Backlogged, Command, Due, Entry, Fault, Full, Key, Millis, NewJob, PublishOutcome, QueueName,
+    Refusal, Reply, Session, Token, UnixMicros,
 };
 
 const BATCH_BYTES: usize = 1 << 20;
@@ -37,6 +37,8 @@ struct Caller {
     generated: bool,
     deadline: Key,
     answered: bool,
+    /// As first sent: what is due is counted from the first time the batch ran.
+    due: Due,
 }
 
 impl Publisher {
@@ -57,7 +59,7 @@ impl Publisher {
                 self.jobs += 1;
                 self.bytes += entry.record.len();
                 self.callers.insert(token, queue.clone());
-                let caller = Caller { token, generated, deadline, answered: false };
+                let caller = Caller { token, generated, deadline, answered: false, due: entry.due };
                 self.push(queue, Pending { entry, called: base.now, caller });
             }
         }
@@ -93,8 +95,9 @@ impl Publisher {
                     break;
                 }
                 bytes += size;
-                let Some(Pending { mut entry, called, caller }) = lane.pending.pop_front() else { break };
+                let Some(Pending { mut entry, called, mut caller }) = lane.pending.pop_front() else { break };
                 shorten(&mut entry.due, base.now.since(called).saturating_sub(1));
+                caller.due = entry.due;
                 jobs.push(entry);
                 callers.push(caller);
             }
@@ -158,7 +161,7 @@ impl Publisher {
             }
             PublishOutcome::Duplicate if !caller.generated => Ok(Answer::Duplicate { id }),
             PublishOutcome::New | PublishOutcome::Duplicate => {
-                Ok(Answer::Published { id, due: entry.due.counted_from(since) })
+                Ok(Answer::Published { id, due: caller.due.counted_from(since) })
             }
             PublishOutcome::Full => {
                 let ceiling = base.config.ceiling;

@@ -105,15 +105,13 @@ impl Requests {
     }
 }
 
-/// The command a request begins with; `None` for what the settler does.
+/// The command a request begins with; `None` for what the settler and the changer do.
 fn first(ask: &Ask, until: Option<UnixMs>) -> Option<Command> {
     let limit = 500;
     Some(match ask.clone() {
-        Ask::Settle { .. } | Ask::Extend { .. } => return None,
+        Ask::Settle { .. } | Ask::Extend { .. } | Ask::Cancel { .. } | Ask::Reschedule { .. } => return None,
         Ask::Open { shards } => Command::Open { shards },
         Ask::Server => Command::Server,
-        Ask::Cancel { queue, ids } => Command::Cancel { queue, ids },
-        Ask::Reschedule { queue, jobs } => Command::Reschedule { queue, jobs },
         Ask::Inspect { queue, id } => Command::Inspect { queue, id },
         Ask::List { queue, place, limit, after } => {
             Command::List { queue, place, limit, max_bytes: LIST_BYTES, after }
@@ -165,10 +163,6 @@ impl Waiting {
             }
             Reply::Opened { layout, shards, .. } => Answer::Opened { layout, shards },
             Reply::Server { version, policy } => Answer::Server { version, policy },
-            Reply::Cancelled { outcomes } => Answer::Cancelled(outcomes),
-            Reply::Rescheduled { outcomes, dues, .. } => {
-                Answer::Rescheduled(outcomes.into_iter().zip(dues).collect())
-            }
             Reply::Found { job, .. } => Answer::Inspected(Some(job)),
             Reply::Listed { jobs, more, .. } => Answer::Listed { jobs, more },
             Reply::Named { queues, cursor } => Answer::Named { queues, cursor },

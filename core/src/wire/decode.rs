@@ -30,10 +30,6 @@ pub fn decode(kind: Kind, value: Value) -> Reply {
 }
 
 fn answer(kind: Kind, status: &str, words: &mut Words) -> Option<Reply> {
-    if kind == Kind::Cancel {
-        words.text()?;
-        return Some(Reply::Cancelled { outcomes: words.letters(cancelled)? });
-    }
     if kind == Kind::Settle {
         return Some(Reply::Settled {
             time: words.maybe()?.map(UnixMicros),
@@ -43,7 +39,9 @@ fn answer(kind: Kind, status: &str, words: &mut Words) -> Option<Reply> {
     let time = UnixMicros(words.parsed()?);
     Some(match (kind, status) {
         (Kind::Publish, "moved") => Reply::Moved { time, epoch: words.parsed()? },
-        (Kind::Publish | Kind::Reserve, "superseded") => Reply::Superseded { time },
+        (Kind::Publish | Kind::Reserve | Kind::Cancel | Kind::Reschedule, "superseded") => {
+            Reply::Superseded { time }
+        }
         (Kind::Destroy | Kind::Inspect, "gone") => Reply::Gone { time },
         (Kind::Configure, "conflict") => {
             Reply::ConfigConflict { time, cfgver: words.parsed()?, found: words.config()? }
@@ -70,6 +68,7 @@ fn done(kind: Kind, time: UnixMicros, status: &str, words: &mut Words) -> Option
         Kind::Extend => {
             Reply::Extended { time, outcomes: words.letters(extended)?, lease_end: UnixMs(words.parsed()?) }
         }
+        Kind::Cancel => Reply::Cancelled { time, outcomes: words.letters(cancelled)? },
         Kind::Reschedule => Reply::Rescheduled {
             time,
             outcomes: words.letters(rescheduled)?,
@@ -103,7 +102,7 @@ fn done(kind: Kind, time: UnixMicros, status: &str, words: &mut Words) -> Option
         Kind::Inspect => Reply::Found { time, job: words.found(time)? },
         Kind::List(place) => words.listed(time, place)?,
         Kind::Stats => Reply::Counted { time, stats: words.stats()? },
-        Kind::Server | Kind::Settle | Kind::Cancel | Kind::Queues => return None,
+        Kind::Server | Kind::Settle | Kind::Queues => return None,
     })
 }
 

@@ -139,8 +139,14 @@ fn write_args<A: Args>(command: &Command, words: &mut Words<'_, A>) {
                 words.show(fence);
             }
         }
-        Command::Cancel { ids, .. } => ids.iter().for_each(|id| words.arg(id.as_str())),
-        Command::Reschedule { jobs, .. } => {
+        Command::Cancel { session, ids, .. } => {
+            words.session('c', session);
+            for id in ids {
+                words.arg(id.as_str());
+            }
+        }
+        Command::Reschedule { session, jobs, .. } => {
+            words.session('c', session);
             for (id, due) in jobs {
                 words.arg(id.as_str());
                 words.due(*due);

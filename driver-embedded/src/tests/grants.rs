@@ -164,8 +164,9 @@ fn cancel_and_reschedule_reach_waiting_jobs_only() {
     bed.publish([entry("waits", 5_000), expiring("short", 0, 100)]);
     let all = ["held", "dead", "none", "short", "waits"];
     let jobs = all.map(|name| (id(name), Due::After { ms: 200 })).to_vec();
-    let Reply::Rescheduled { outcomes, dues, .. } = bed.run(&Command::Reschedule { queue: queue(), jobs })
-    else {
+    let session = bed.session(ALICE);
+    let reschedule = Command::Reschedule { queue: queue(), session, jobs };
+    let Reply::Rescheduled { outcomes, dues, .. } = bed.run(&reschedule) else {
         panic!("no reply");
     };
     assert_eq!(outcomes, [Leased, Dead, Gone, Expires, Moved]);
@@ -205,7 +206,9 @@ fn lists_go_page_by_page() {
 #[test]
 fn a_command_without_jobs_is_broken_and_changes_nothing() {
     let mut bed = Bed::new();
-    for reply in [bed.publish([]), bed.run(&Command::Cancel { queue: queue(), ids: vec![] })] {
+    let session = bed.session(ALICE);
+    let cancel = Command::Cancel { queue: queue(), session, ids: vec![] };
+    for reply in [bed.publish([]), bed.run(&cancel)] {
         assert!(matches!(reply, Reply::Broken(_)), "{reply:?}");
     }
     assert!(bed.dump().is_empty());

@@ -132,8 +132,9 @@ impl Bed {
     }
 
     fn cancel(&mut self, name: &str) -> CancelOutcome {
-        match self.run(&Command::Cancel { queue: queue(), ids: vec![id(name)] }) {
-            Reply::Cancelled { outcomes } => outcomes[0],
+        let session = self.session(ALICE);
+        match self.run(&Command::Cancel { queue: queue(), session, ids: vec![id(name)] }) {
+            Reply::Cancelled { outcomes, .. } => outcomes[0],
             other => panic!("{other:?}"),
         }
     }

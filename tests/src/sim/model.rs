@@ -2,9 +2,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use delayline_core::{
-    CancelOutcome, Command, Event, ExtendOutcome, Fence, Grant, Identity, Job, JobId, PublishOutcome,
-    QueueName, Reply, RescheduleOutcome, SettleOutcome, Settlement, UnixMicros, UnixMs,
+    Ask, BODY_LIMIT, CancelOutcome, Command, Entry, Event, ExtendOutcome, Fence, Grant, Identity, Job, JobId,
+    PublishOutcome, QueueName, Record, Reply, RescheduleOutcome, Session, SettleOutcome, Settlement,
+    UnixMicros, UnixMs,
 };
+
+use super::workload::Instance;
 
 /// What every store may do with jobs, written without looking at one: it is told each command as it is carried out,
 /// with the reply, and each thing that an engine tells its application.
@@ -13,9 +16,13 @@ pub(super) struct Model {
     jobs: BTreeMap<(QueueName, JobId), ModelJob>,
     batches: BTreeMap<(Identity, char, QueueName, u64), Reply>,
     paused: BTreeSet<QueueName>,
+    born: BTreeSet<QueueName>,
     ran: BTreeSet<(QueueName, JobId, Fence)>,
     fences: BTreeMap<QueueName, BTreeSet<Fence>>,
-    accepted: BTreeMap<(QueueName, JobId), u32>,
+    accepted: BTreeMap<Instance, u32>,
+    /// How often each job was asked to be cancelled or moved, and how often it was.
+    cancels: BTreeMap<(QueueName, JobId), Times>,
+    moves: BTreeMap<(QueueName, JobId), Times>,
     pub(super) tally: Tally,
 }
 
@@ -28,11 +35,20 @@ pub struct Tally {
     pub acked: u64,
     pub died: u64,
     pub cancelled: u64,
+    pub moved: u64,
     pub expired: u64,
     pub repeats: u64,
 }
 
+#[derive(Default)]
+struct Times {
+    asked: u32,
+    done: u32,
+}
+
 struct ModelJob {
+    /// Until it is, no fence can be its own.
+    granted: bool,
     phase: Phase,
     attempts: u16,
     max: u16,
@@ -84,15 +100,8 @@ impl Model {
                 }
                 for (job, outcome) in jobs.iter().zip(outcomes) {
                     let expires = (job.ttl_ms > 0).then(|| now.ceil_ms() + job.ttl_ms);
-                    let max = attempts_of(&job.record);
-                    self.published(
-                        now,
-                        (queue, &job.id),
-                        job.due.counted_from(*since),
-                        expires,
-                        max,
-                        *outcome,
-                    )?;
+                    let instance = instance_of(queue, job)?;
+                    self.published(now, instance, job.due.counted_from(*since), expires, *outcome)?;
                 }
                 Ok(())
             }
@@ -110,11 +119,17 @@ impl Model {
                 let mut pairs = leases.iter().zip(outcomes);
                 pairs.try_for_each(|(lease, outcome)| self.extended(now, queue, lease, *outcome, *lease_end))
             }
-            (Command::Cancel { queue, ids }, Reply::Cancelled { outcomes }) => ids
-                .iter()
-                .zip(outcomes)
-                .try_for_each(|(id, outcome)| self.cancelled(now, queue, id, *outcome)),
-            (Command::Reschedule { queue, jobs }, Reply::Rescheduled { outcomes, dues, .. }) => {
+            (Command::Cancel { queue, session, ids }, Reply::Cancelled { outcomes, .. }) => {
+                if self.is_change_repeat(session, queue, reply)? {
+                    return Ok(());
+                }
+                let mut pairs = ids.iter().zip(outcomes);
+                pairs.try_for_each(|(id, outcome)| self.cancelled(now, queue, id, *outcome))
+            }
+            (Command::Reschedule { queue, session, jobs }, Reply::Rescheduled { outcomes, dues, .. }) => {
+                if self.is_change_repeat(session, queue, reply)? {
+                    return Ok(());
+                }
                 for (((id, _), outcome), due) in jobs.iter().zip(outcomes).zip(dues) {
                     self.rescheduled(now, queue, id, *outcome, *due)?;
                 }
@@ -124,6 +139,7 @@ impl Model {
                 self.requeued(now, queue, *until, *moved)
             }
             (Command::Pause { queue, paused, .. }, Reply::Configured { .. }) => {
+                self.born.insert(queue.clone());
                 if *paused {
                     self.paused.insert(queue.clone())
                 } else {
@@ -136,6 +152,19 @@ impl Model {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Of a queue that never came to be nothing is remembered.
+    fn is_change_repeat(
+        &mut self,
+        session: &Session,
+        queue: &QueueName,
+        reply: &Reply,
+    ) -> Result<bool, Violation> {
+        if !self.born.contains(queue) {
+            return Ok(false);
+        }
+        self.is_repeat((session.engine, 'c', queue, session.sequence), reply)
     }
 
     fn is_repeat(
@@ -160,6 +189,11 @@ impl Model {
                 };
                 y.iter().all(before)
             }
+            (Reply::Cancelled { outcomes: a, .. }, Reply::Cancelled { outcomes: b, .. }) => a == b,
+            (
+                Reply::Rescheduled { outcomes: a, dues: d, .. },
+                Reply::Rescheduled { outcomes: b, dues: e, .. },
+            ) => a == b && d == e,
             _ => false,
         };
         ensure!(same, "a repeat has the effect of once", "batch {key:?} answered {first:?}, then {reply:?}");
@@ -169,12 +203,12 @@ impl Model {
     fn published(
         &mut self,
         now: UnixMicros,
-        (queue, id): (&QueueName, &JobId),
+        (instance, max): (Instance, u16),
         due: UnixMs,
         expires: Option<UnixMs>,
-        max: u16,
         outcome: PublishOutcome,
     ) -> Checked {
+        let (queue, id) = (&instance.queue, &instance.id);
         let key = (queue.clone(), id.clone());
         let there = self.jobs.get(&key).is_some_and(|job| !job.may_have_expired(now));
         match outcome {
@@ -185,11 +219,9 @@ impl Model {
                     "{id} of {queue} was accepted while it was there"
                 );
                 self.tally.accepted += 1;
-                *self.accepted.entry(key.clone()).or_default() += 1;
-                self.jobs.insert(
-                    key,
-                    ModelJob { phase: Phase::Waiting(due), attempts: 0, max, expires, maybe_requeued: false },
-                );
+                *self.accepted.entry(instance.clone()).or_default() += 1;
+                self.born.insert(queue.clone());
+                self.jobs.insert(key, ModelJob::new(due, max, expires));
             }
             PublishOutcome::Duplicate => {
                 ensure!(
@@ -232,6 +264,7 @@ impl Model {
         let expired = job.expires.is_some_and(|expires| expires <= now_ms);
         ensure!(!expired, "an expired job is not delivered", "{id} of {queue} at {now}");
         job.attempts += 1;
+        job.granted = true;
         ensure!(
             job.attempts <= job.max,
             "attempts have a maximum",
@@ -277,6 +310,7 @@ impl Model {
                 ensure!(!live, "a live lease can be settled", "{id} by {fence}");
                 return Ok(());
             }
+            SettleOutcome::Gone if !job.granted => return Ok(()),
             SettleOutcome::Gone => {
                 ensure!(job.may_have_expired(now), "accepted means delivered", "{id} of {queue} vanished");
                 self.jobs.remove(&key);
@@ -345,7 +379,8 @@ impl Model {
                 );
             }
             (ExtendOutcome::Gone, _) => {
-                ensure!(job.may_have_expired(now), "accepted means delivered", "{id} of {queue} vanished");
+                let may = !job.granted || job.may_have_expired(now);
+                ensure!(may, "accepted means delivered", "{id} of {queue} vanished");
             }
             (ExtendOutcome::Stale, _) => {}
         }
@@ -362,13 +397,9 @@ impl Model {
         let key = (queue.clone(), id.clone());
         let phase = self.jobs.get(&key).map(|job| (job.phase, job.may_have_expired(now)));
         match (outcome, phase) {
-            (CancelOutcome::Cancelled, Some((Phase::Waiting(_), _))) => {
-                self.tally.cancelled += 1;
-                self.jobs.remove(&key);
-            }
+            (CancelOutcome::Cancelled, Some((Phase::Waiting(_), _))) => self.vanished(&key)?,
             (CancelOutcome::Cancelled, Some((Phase::Leased(_, until), _))) if until <= now.floor_ms() => {
-                self.tally.cancelled += 1;
-                self.jobs.remove(&key);
+                self.vanished(&key)?;
             }
             (CancelOutcome::Gone, None | Some((_, true)))
             | (CancelOutcome::Leased, Some((Phase::Leased(..), _)))
@@ -380,6 +411,13 @@ impl Model {
         Ok(())
     }
 
+    fn vanished(&mut self, key: &(QueueName, JobId)) -> Checked {
+        self.tally.cancelled += 1;
+        self.jobs.remove(key);
+        let times = self.cancels.entry(key.clone()).or_default();
+        times.done("cancel", key)
+    }
+
     fn rescheduled(
         &mut self,
         now: UnixMicros,
@@ -388,8 +426,8 @@ impl Model {
         outcome: RescheduleOutcome,
         due: UnixMs,
     ) -> Checked {
-        let job = self.jobs.get_mut(&(queue.clone(), id.clone()));
-        match (outcome, job) {
+        let key = (queue.clone(), id.clone());
+        match (outcome, self.jobs.get_mut(&key)) {
             (RescheduleOutcome::Moved, Some(job)) => {
                 let waits = match job.phase {
                     Phase::Waiting(_) => true,
@@ -398,6 +436,8 @@ impl Model {
                 };
                 ensure!(waits, "reschedule is exact", "{id} of {queue} in {:?} was moved", job.phase);
                 job.phase = Phase::Waiting(due);
+                self.tally.moved += 1;
+                self.moves.entry(key.clone()).or_default().done("reschedule", &key)?;
             }
             (RescheduleOutcome::Moved, None) => {
                 ensure!(false, "reschedule is exact", "{id} of {queue} is gone, but was moved");
@@ -433,6 +473,23 @@ impl Model {
         Ok(())
     }
 
+    /// Somebody asks for something.
+    pub(super) fn asked(&mut self, ask: &Ask) {
+        match ask {
+            Ask::Cancel { queue, ids } => {
+                for id in ids {
+                    self.cancels.entry((queue.clone(), id.clone())).or_default().asked += 1;
+                }
+            }
+            Ask::Reschedule { queue, jobs } => {
+                for (id, _) in jobs {
+                    self.moves.entry((queue.clone(), id.clone())).or_default().asked += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// An engine told its application something.
     pub(super) fn told(&mut self, event: &Event) -> Checked {
         if let Event::Run(job) = event {
@@ -451,9 +508,9 @@ impl Model {
         Ok(())
     }
 
-    /// How often this id was accepted.
-    pub(super) fn times_accepted(&self, queue: &QueueName, id: &JobId) -> u32 {
-        self.accepted.get(&(queue.clone(), id.clone())).copied().unwrap_or(0)
+    /// How often this publish of an id was accepted.
+    pub(super) fn times_accepted(&self, instance: &Instance) -> u32 {
+        self.accepted.get(instance).copied().unwrap_or(0)
     }
 
     /// Jobs that should have come to an end and did not.
@@ -467,13 +524,38 @@ impl Model {
     }
 }
 
+impl Times {
+    fn done(&mut self, what: &str, (queue, id): &(QueueName, JobId)) -> Checked {
+        self.done += 1;
+        ensure!(
+            self.done <= self.asked,
+            "a request has the effect of once",
+            "{id} of {queue}: {what} was asked for {} times and done {} times",
+            self.asked,
+            self.done
+        );
+        Ok(())
+    }
+}
+
 impl ModelJob {
+    fn new(due: UnixMs, max: u16, expires: Option<UnixMs>) -> ModelJob {
+        let phase = Phase::Waiting(due);
+        ModelJob { granted: false, phase, attempts: 0, max, expires, maybe_requeued: false }
+    }
+
     fn may_have_expired(&self, now: UnixMicros) -> bool {
         self.expires.is_some_and(|expires| expires <= now.floor_ms())
     }
 }
 
-fn attempts_of(record: &[u8]) -> u16 {
-    let digits = record.get(9..12).and_then(|digits| std::str::from_utf8(digits).ok());
-    digits.and_then(|digits| digits.parse().ok()).filter(|&attempts| attempts > 0).unwrap_or(10)
+/// Which publish of its id this is, and the most attempts of the job.
+fn instance_of(queue: &QueueName, job: &Entry) -> Result<(Instance, u16), Violation> {
+    let record = Record::decode(&job.record, BODY_LIMIT).map_err(|error| Violation {
+        oracle: "what was published is sent",
+        what: format!("{} of {queue}: {error}", job.id),
+    })?;
+    let instance =
+        Instance { queue: queue.clone(), id: job.id.clone(), published: record.metadata.published };
+    Ok((instance, record.attempts.unwrap_or(10)))
 }

@@ -1,3 +1,5 @@
+use std::fmt;
+
 use bytes::Bytes;
 use delayline_core::{
     Ask, Backoff, Due, JobId, NewJob, Pumping, QueueName, Reason, Request, Subscription, Take, UnixMs,
@@ -6,10 +8,20 @@ use delayline_core::{
 
 use crate::Random;
 
+/// One publish of an id, which may be published again once it is gone: each has a publishing time of its own.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Instance {
+    pub(super) queue: QueueName,
+    pub(super) id: JobId,
+    pub(super) published: UnixMs,
+}
+
 /// What a caller waits for.
 #[derive(Clone, Debug)]
 pub(super) enum Asked {
-    Publish(QueueName, JobId),
+    Publish(Instance),
+    Cancel(QueueName, JobId),
+    Reschedule(QueueName, JobId),
     Take,
     Settle,
     Other,
@@ -36,13 +48,12 @@ pub(super) fn draw(random: &mut Random, nodes: u64, span_ms: u64) -> Vec<(u64, u
         let queue = random.pick(&queues).clone();
         let id: JobId = format!("j{n}").parse().expect("a job id");
         acts.push((at_ms, node, Act::Publish(Box::new(job(random, queue.clone(), id.clone())))));
-        if random.percent(15) {
+        if random.percent(20) {
             let after = at_ms + random.number(0..=10_000);
             let ask = if random.percent(50) {
                 Ask::Cancel { queue, ids: vec![id] }
             } else {
-                let due = Due::After { ms: random.number(0..=10_000) };
-                Ask::Reschedule { queue, jobs: vec![(id, due)] }
+                reschedule(random, queue, id)
             };
             acts.push((after, self::node(random, nodes), Act::Ask(ask)));
         }
@@ -70,6 +81,24 @@ pub(super) fn draw(random: &mut Random, nodes: u64, span_ms: u64) -> Vec<(u64, u
         acts.push((random.number(0..=span_ms), node(random, nodes), Act::Ask(ask)));
     }
     acts
+}
+
+/// Now that an answer tells that the job was cancelled or moved, the same id again.
+pub(super) fn again(random: &mut Random, asked: Asked) -> Option<Act> {
+    match asked {
+        Asked::Cancel(queue, id) => {
+            let mut job = job(random, queue, id);
+            job.published = UnixMs(1);
+            Some(Act::Publish(Box::new(job)))
+        }
+        Asked::Reschedule(queue, id) => Some(Act::Ask(reschedule(random, queue, id))),
+        _ => None,
+    }
+}
+
+fn reschedule(random: &mut Random, queue: QueueName, id: JobId) -> Ask {
+    let due = Due::After { ms: random.number(0..=10_000) };
+    Ask::Reschedule { queue, jobs: vec![(id, due)] }
 }
 
 /// Resumes what the workload may have paused.
@@ -121,6 +150,30 @@ fn job(random: &mut Random, queue: QueueName, id: JobId) -> NewJob {
         job.body = Bytes::from(vec![b'x'; 5_000]);
     }
     job
+}
+
+impl Instance {
+    pub(super) fn of(job: &NewJob) -> Instance {
+        Instance { queue: job.queue.clone(), id: job.id.clone(), published: job.published }
+    }
+}
+
+impl fmt::Display for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}, publish {},", self.id, self.queue, self.published)
+    }
+}
+
+impl Asked {
+    pub(super) fn by(ask: &Ask) -> Asked {
+        match ask {
+            Ask::Cancel { queue, ids } if ids.len() == 1 => Asked::Cancel(queue.clone(), ids[0].clone()),
+            Ask::Reschedule { queue, jobs } if jobs.len() == 1 => {
+                Asked::Reschedule(queue.clone(), jobs[0].0.clone())
+            }
+            _ => Asked::Other,
+        }
+    }
 }
 
 /// How a handler ends, and after how long.

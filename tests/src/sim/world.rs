@@ -3,15 +3,16 @@ use std::fmt;
 
 use delayline_core::wire::Form;
 use delayline_core::{
-    Answer, Ask, Command, Config, Credit, Engine, Event, Fault, Held, Identity, Job, Keyspace, Kind, Lease,
-    Prefix, QueueName, Refusal, Reply, Shards, Ticket, Token, UnixMicros, Verdict, Wakeup,
+    Answer, Ask, CancelOutcome, Command, Config, Credit, Engine, Event, Fault, Held, Identity, Job, Keyspace,
+    Kind, Lease, Prefix, QueueName, Refusal, Reply, RescheduleOutcome, Shards, Ticket, Token, UnixMicros,
+    Verdict, Wakeup,
 };
 use delayline_embedded::{Dumped, Notice, Store};
 
 use super::faults::{Faults, Switches};
 use super::model::{Model, Tally, Violation, ensure};
 use super::node::Node;
-use super::workload::{self, Act, Asked, HOLD_MS};
+use super::workload::{self, Act, Asked, HOLD_MS, Instance};
 use crate::Random;
 
 /// When a run begins, by Redis's clock.
@@ -529,7 +530,7 @@ impl World {
         let token = self.nodes[node].token();
         match act {
             Act::Publish(job) => {
-                let asked = Asked::Publish(job.queue.clone(), job.id.clone());
+                let asked = Asked::Publish(Instance::of(&job));
                 self.nodes[node].asked.insert(token, asked);
                 self.with(node, |engine, now| {
                     let _ = engine.publish(now, token, *job);
@@ -546,7 +547,8 @@ impl World {
                 })
             }
             Act::Ask(ask) => {
-                self.nodes[node].asked.insert(token, Asked::Other);
+                self.model.asked(&ask);
+                self.nodes[node].asked.insert(token, Asked::by(&ask));
                 self.with(node, |engine, now| {
                     let _ = engine.request(now, token, workload::request(ask));
                 })
@@ -584,20 +586,26 @@ impl World {
         answer: Result<Answer, Fault>,
     ) -> Result<(), Violation> {
         match (asked, answer) {
-            (Asked::Publish(queue, id), Ok(Answer::Published { .. })) => {
-                let times = self.model.times_accepted(&queue, &id);
-                ensure!(times == 1, "accepted means accepted", "{id} of {queue} was accepted {times} times");
+            (Asked::Publish(instance), Ok(Answer::Published { .. })) => {
+                let times = self.model.times_accepted(&instance);
+                ensure!(times == 1, "accepted means accepted", "{instance} was accepted {times} times");
             }
-            (Asked::Publish(queue, id), Err(Fault::NotSent(_))) => {
-                let times = self.model.times_accepted(&queue, &id);
-                ensure!(
-                    times == 0,
-                    "not sent means not accepted",
-                    "{id} of {queue} was accepted {times} times"
-                );
+            (Asked::Publish(instance), Err(Fault::NotSent(_))) => {
+                let times = self.model.times_accepted(&instance);
+                ensure!(times == 0, "not sent means not accepted", "{instance} was accepted {times} times");
             }
-            (Asked::Publish(queue, id), Ok(Answer::Duplicate { .. })) => {
-                ensure!(false, "an id is used once at a time", "{id} of {queue} is called a duplicate");
+            (Asked::Publish(instance), Ok(Answer::Duplicate { .. })) => {
+                ensure!(false, "an id is used once at a time", "{instance} is called a duplicate");
+            }
+            (asked @ Asked::Cancel(..), Ok(Answer::Cancelled(outcomes)))
+                if outcomes == [CancelOutcome::Cancelled] =>
+            {
+                self.again(asked);
+            }
+            (asked @ Asked::Reschedule(..), Ok(Answer::Rescheduled(outcomes)))
+                if outcomes[0].0 == RescheduleOutcome::Moved =>
+            {
+                self.again(asked);
             }
             (Asked::Take, Ok(Answer::Taken(jobs))) => {
                 jobs.iter().try_for_each(|job| self.taken(node, job))?;
@@ -606,6 +614,17 @@ impl World {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Somebody goes on with the job that was cancelled or moved.
+    fn again(&mut self, asked: Asked) {
+        if self.handlers.percent(60) {
+            let (us, nodes) = (self.handlers.number(0..=3_000_000), self.nodes.len() as u64);
+            let node = usize::try_from(self.handlers.number(0..=nodes - 1)).unwrap_or(0);
+            if let Some(act) = workload::again(&mut self.handlers, asked) {
+                self.after(us, What::Act(node, act));
+            }
+        }
     }
 
     fn taken(&mut self, node: usize, job: &Job) -> Result<(), Violation> {
@@ -690,11 +709,12 @@ impl World {
             );
             ensure!(node.asked.is_empty(), "every caller is answered", "node {n}: {:?}", node.asked);
         }
-        for (key, contents) in self.store.dump(&self.keys) {
+        let dump = self.store.dump(&self.keys);
+        for (key, contents) in &dump {
             let kept =
                 ["config", ":meta", "queues", "lease", "agenda"].iter().any(|name| key.ends_with(name));
             let dead = [":pool", ":state", ":dead", ":big"].iter().any(|name| key.ends_with(name));
-            let waits_for_the_dead = key.ends_with(":waiting") && !self.has_the_living(&contents);
+            let waits_for_the_dead = key.ends_with(":waiting") && !self.has_the_living(contents);
             ensure!(kept || dead || waits_for_the_dead, "nothing is left behind", "{key}: {contents:?}");
         }
         Ok(())

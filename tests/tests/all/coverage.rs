@@ -86,7 +86,7 @@ impl Coverage {
             }
             Reply::Settled { outcomes, .. } => self.outcomes(&name, outcomes),
             Reply::Extended { outcomes, .. } => self.outcomes(&name, outcomes),
-            Reply::Cancelled { outcomes } => self.outcomes(&name, outcomes),
+            Reply::Cancelled { outcomes, .. } => self.outcomes(&name, outcomes),
             Reply::Rescheduled { outcomes, .. } => self.outcomes(&name, outcomes),
             Reply::DeadMoved { outcomes, .. } => self.outcomes(&name, outcomes),
             Reply::Granted { more, backoff, .. } => {

@@ -1,14 +1,15 @@
 //! What the contract says at its edges, on a real server: two stores could share a misreading.
 
 use delayline_core::{
-    Command, DeadLetters, Due, Fence, Identity, Phase, Place, PublishOutcome, QueueConfig, Refusal, Reply,
-    RescheduleOutcome, Session, SettleOutcome, Settlement, UnixMs,
+    CancelOutcome, Command, DeadLetters, Due, Fence, Identity, Phase, Place, PublishOutcome, QueueConfig,
+    Refusal, Reply, RescheduleOutcome, Session, SettleOutcome, Settlement, UnixMs,
 };
 use delayline_tests::{Options, RedisServer};
 
 use crate::rig::{IntoReason, LEASE_MS, NO_LIMIT, Rig, START, batch, id, ids, job};
 
 const NOW: Due = Due::After { ms: 0 };
+const LATER: Due = Due::After { ms: 60_000 };
 const START_MS: u64 = START / 1000;
 
 #[test]
@@ -74,6 +75,41 @@ fn a_lower_sequence_does_nothing() {
     assert_eq!(rig.grants(&next).0.len(), 1);
     let before = rig.store.dump();
     assert_eq!(rig.run(&late), Reply::Superseded { time: rig.now });
+    assert_eq!(rig.store.dump(), before);
+}
+
+#[test]
+fn a_late_cancel_spares_a_job_published_since() {
+    let mut rig = Rig::plain();
+    let publish = rig.publish(batch("job", 2, LATER));
+    rig.run(&publish);
+    let cancel = rig.cancel(vec![id("job-000"), id("none")]);
+    let outcomes = vec![CancelOutcome::Cancelled, CancelOutcome::Gone];
+    assert_eq!(rig.run(&cancel), Reply::Cancelled { time: rig.now, outcomes: outcomes.clone() });
+    let publish = rig.publish(vec![job("job-000", LATER), job("none", LATER)]);
+    rig.run(&publish);
+    rig.advance(1);
+    let before = rig.store.dump();
+    assert_eq!(rig.run(&cancel), Reply::Cancelled { time: rig.now, outcomes });
+    assert_eq!(rig.store.dump(), before);
+}
+
+#[test]
+fn a_late_reschedule_spares_a_later_one() {
+    let mut rig = Rig::plain();
+    let publish = rig.publish(batch("job", 2, LATER));
+    rig.run(&publish);
+    let both = [id("job-000"), id("none"), id("job-001")];
+    let (first, cancel) = (rig.reschedule(&both, Due::After { ms: 10 }), rig.cancel(both.to_vec()));
+    let Reply::Rescheduled { outcomes, dues, .. } = rig.run(&first) else { panic!("no answer") };
+    rig.advance(5);
+    let time = rig.now;
+    assert_eq!(rig.run(&first), Reply::Rescheduled { time, outcomes, dues });
+    let second = rig.reschedule(&both, Due::After { ms: 500 });
+    rig.run(&second);
+    let before = rig.store.dump();
+    assert_eq!(rig.run(&first), Reply::Superseded { time });
+    assert_eq!(rig.run(&cancel), Reply::Superseded { time });
     assert_eq!(rig.store.dump(), before);
 }
 
@@ -211,11 +247,8 @@ fn no_job_is_moved_past_its_expiry() {
     let publish = rig.publish(jobs);
     rig.run(&publish);
     for (ms, outcome) in [(100, RescheduleOutcome::Moved), (101, RescheduleOutcome::Expires)] {
-        let Reply::Rescheduled { outcomes, .. } =
-            rig.run(&rig.reschedule(&[id("job-000")], Due::After { ms }))
-        else {
-            panic!("no answer")
-        };
+        let reschedule = rig.reschedule(&[id("job-000")], Due::After { ms });
+        let Reply::Rescheduled { outcomes, .. } = rig.run(&reschedule) else { panic!("no answer") };
         assert_eq!(outcomes, [outcome], "{ms}");
     }
 }

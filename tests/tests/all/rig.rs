@@ -83,13 +83,15 @@ impl Rig {
         Command::Pause { queue: self.queue.clone(), cfgver: None, paused }
     }
 
-    pub(crate) fn cancel(&self, ids: Vec<JobId>) -> Command {
-        Command::Cancel { queue: self.queue.clone(), ids }
+    pub(crate) fn cancel(&mut self, ids: Vec<JobId>) -> Command {
+        let session = self.session();
+        Command::Cancel { queue: self.queue.clone(), session, ids }
     }
 
-    pub(crate) fn reschedule(&self, ids: &[JobId], due: Due) -> Command {
+    pub(crate) fn reschedule(&mut self, ids: &[JobId], due: Due) -> Command {
+        let session = self.session();
         let jobs = ids.iter().map(|id| (id.clone(), due)).collect();
-        Command::Reschedule { queue: self.queue.clone(), jobs }
+        Command::Reschedule { queue: self.queue.clone(), session, jobs }
     }
 
     pub(crate) fn inspect(&self, id: JobId) -> Command {

@@ -174,25 +174,45 @@ fn settling() -> Vec<Scenario> {
 
 fn waiting() -> Vec<Scenario> {
     vec![
-        scenario!("cancel" "waiting" 7 true, |rig| {
+        scenario!("cancel" "waiting" 8 true, |rig| {
             let publish = rig.publish(batch("new", 100, LATER));
             rig.run(&publish);
             rig.cancel(batch("new", 100, LATER).into_iter().map(|job| job.id).collect())
         }),
-        scenario!("cancel" "gone" 4 false, |rig| rig.cancel(vec![crate::rig::id("none")])),
-        scenario!("reschedule" "later" 8 true, |rig| {
+        scenario!("cancel" "gone" 7 true, |rig| {
+            born(rig);
+            rig.cancel(vec![crate::rig::id("none")])
+        }),
+        scenario!("cancel" "no queue" 5 false, |rig| rig.cancel(vec![crate::rig::id("none")])),
+        scenario!("cancel" "again" 3 false, |rig| {
+            born(rig);
+            let cancel = rig.cancel(vec![crate::rig::id("none")]);
+            rig.run(&cancel);
+            cancel
+        }),
+        scenario!("reschedule" "later" 9 true, |rig| {
             let publish = rig.publish(batch("new", 100, LATER));
             rig.run(&publish);
             let ids: Vec<_> = batch("new", 100, LATER).into_iter().map(|job| job.id).collect();
             rig.reschedule(&ids, Due::After { ms: 120_000 })
         }),
-        scenario!("reschedule" "to now, wakes one" 9 true, |rig| {
+        scenario!("reschedule" "to now, wakes one" 10 true, |rig| {
             waits(rig);
             let publish = rig.publish(batch("new", 1, LATER));
             rig.run(&publish);
             rig.reschedule(&[crate::rig::id("new-000")], NOW)
         }),
-        scenario!("reschedule" "gone" 5 false, |rig| rig.reschedule(&[crate::rig::id("none")], NOW)),
+        scenario!("reschedule" "gone" 7 true, |rig| {
+            born(rig);
+            rig.reschedule(&[crate::rig::id("none")], NOW)
+        }),
+        scenario!("reschedule" "no queue" 5 false, |rig| rig.reschedule(&[crate::rig::id("none")], NOW)),
+        scenario!("reschedule" "again" 3 false, |rig| {
+            born(rig);
+            let reschedule = rig.reschedule(&[crate::rig::id("none")], NOW);
+            rig.run(&reschedule);
+            reschedule
+        }),
         scenario!("inspect" "waiting" 6 false, |rig| {
             let publish = rig.publish(vec![job("one", LATER)]);
             rig.run(&publish);

@@ -27,8 +27,13 @@ fn no_seed_breaks_a_promise() {
 #[test]
 fn the_same_seed_gives_the_same_trace() {
     for seed in 0..20 {
-        let [first, second] = [(); 2].map(|()| run(seed, Switches::default(), false).map(|report| report.trace));
-        assert_eq!(first.expect("no promise is broken"), second.expect("no promise is broken"), "seed {seed}");
+        let [first, second] =
+            [(); 2].map(|()| run(seed, Switches::default(), false).map(|report| report.trace));
+        assert_eq!(
+            first.expect("no promise is broken"),
+            second.expect("no promise is broken"),
+            "seed {seed}"
+        );
     }
 }
 

@@ -130,11 +130,8 @@ impl World {
             1 => self.reserve(queue),
             2 => self.settle(queue),
             3 => Command::Extend { lease_ms: self.lease_ms(), leases: self.some_leases(&queue), queue },
-            4 => Command::Cancel { ids: self.ids(), queue },
-            5 => Command::Reschedule {
-                jobs: self.ids().into_iter().map(|id| (id, self.due())).collect(),
-                queue,
-            },
+            4 => self.cancel(queue),
+            5 => self.reschedule(queue),
             6 => self.peek(),
             7 => Command::Tend {
                 limit: *self.random.pick(&[1, 2, 3, 256]),
@@ -201,6 +198,17 @@ impl World {
             lease_ms: world.lease_ms(),
             max_bytes: *world.random.pick(&[1, 5_000, 10_000, 1 << 20]),
             wakeable: world.random.percent(80),
+        })
+    }
+
+    fn cancel(&mut self, queue: QueueName) -> Command {
+        self.batch(queue, 'c', |world, queue, session| Command::Cancel { queue, session, ids: world.ids() })
+    }
+
+    fn reschedule(&mut self, queue: QueueName) -> Command {
+        self.batch(queue, 'c', |world, queue, session| {
+            let jobs = world.ids().into_iter().map(|id| (id, world.due())).collect();
+            Command::Reschedule { queue, session, jobs }
         })
     }
 
