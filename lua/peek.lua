@@ -4,7 +4,8 @@
 --       something is due, as cron does)
 -- Returns: ok, us, the engine that holds the lease or empty, its end, members of the agenda, their times
 -- Repeat: harmless
--- Calls: 4 (+2 to take, keep or give up the lease)
+-- Notifies: head 0 when the lease is given up, so that another takes it at once
+-- Calls: 4 (+2 to take or keep the lease, +2 to give it up)
 -- First write: UNLINK (runs at maxmemory)
 clock()
 local engine, count, lease_ms, stay = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5] == '1'
@@ -24,6 +25,7 @@ if lease_ms == 0 then
   if holder == engine then
     call('UNLINK', KEYS[3])
     holder, ends = '', 0
+    redis.pcall('PUBLISH', tag .. 'head', '0')
   end
 else
   local wanted = stay or (head and head <= now)

@@ -154,7 +154,7 @@ impl Engine {
                     self.pump.tend(&queue);
                 }
             }
-            Wakeup::Head(shard, _) => self.pump.handle_head(self.base.now, shard),
+            Wakeup::Head(shard, at) => self.pump.handle_head(self.base.now, shard, at),
             Wakeup::Subscribed => {
                 self.base.wakeable = true;
                 self.consumer.hunger_all();

@@ -1,7 +1,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use delayline_core::{Identity, QueueName, Reply, UnixMicros, UnixMs};
+use delayline_core::{Identity, QueueName, Reply, Shard, UnixMicros, UnixMs};
 
+use crate::notices::Notices;
 use crate::queue::Queue;
 use crate::zset::Zset;
 
@@ -27,7 +28,13 @@ pub(crate) struct Peek {
 
 impl ShardKeys {
     /// See `peek.lua`.
-    pub(crate) fn peek(&mut self, time: UnixMicros, peek: &Peek) -> Reply {
+    pub(crate) fn peek(
+        &mut self,
+        time: UnixMicros,
+        shard: Shard,
+        peek: &Peek,
+        notices: &mut Notices,
+    ) -> Reply {
         let now = time.floor_ms();
         let entries = self.agenda.iter().take(usize::from(peek.entries));
         let agenda = entries.map(|(name, at)| (name.clone(), at)).collect();
@@ -36,6 +43,7 @@ impl ShardKeys {
         let holder = if peek.lease_ms == 0 {
             if held.is_some() {
                 self.lease = None;
+                notices.head(shard, UnixMs(0));
             }
             holder.filter(|(engine, _)| *engine != peek.engine)
         } else {

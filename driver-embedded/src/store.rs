@@ -68,7 +68,7 @@ impl Store {
             Command::Server => Reply::Server { version: (7, 0, 0), policy: Some("noeviction".to_owned()) },
             Command::Peek { engine, entries, lease_ms, stay, .. } => {
                 let peek = Peek { engine: *engine, entries: *entries, lease_ms: *lease_ms, stay: *stay };
-                part.peek(time, &peek)
+                part.peek(time, shard, &peek, &mut self.notices)
             }
             Command::Queues { cursor, count, .. } => part.named(*cursor, *count),
             _ => self.run(time, shard, command),

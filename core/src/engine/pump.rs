@@ -71,8 +71,9 @@ impl Pump {
         }
     }
 
-    pub(super) fn handle_head(&mut self, now: Millis, shard: Shard) {
-        let ours = self.active && self.holds(shard, now);
+    /// The shard's holder looks again; a head of 0 says that it has none any more, and asks everybody.
+    pub(super) fn handle_head(&mut self, now: Millis, shard: Shard, at: UnixMs) {
+        let ours = self.active && (at.0 == 0 || self.holds(shard, now));
         if let Some(tending) = self.shards.get_mut(&shard).filter(|_| ours) {
             tending.wanted = true;
         }

@@ -54,6 +54,7 @@ on_both_stores! {
     a_closed_client_flushes_and_refuses
     a_dropped_client_flushes
     two_workers_share_a_queue
+    jobs_stay_punctual_when_whoever_tends_them_leaves
 }
 
 async fn a_job_is_published_taken_and_acked(client: Client) {
@@ -511,4 +512,32 @@ async fn two_workers_share_a_queue(client: Client) {
     for worker in workers {
         worker.await.unwrap().unwrap();
     }
+}
+
+async fn jobs_stay_punctual_when_whoever_tends_them_leaves(client: Client) {
+    let queue = client.queue("tended").unwrap();
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let start = |name: &'static str| {
+        let tell = tell.clone();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let worker = Worker::new(&client).queue("tended", move |job: Job| {
+            let _ = tell.send((name, job.late_ms));
+            async {}
+        });
+        (stop, tokio::spawn(worker.run_until(async move { drop(stopped.await) })))
+    };
+    let (stop_first, first) = start("first");
+    queue.publish("x").delay(Duration::from_millis(50)).await.unwrap();
+    assert_eq!(told.recv().await.unwrap().0, "first");
+    let (stop_second, second) = start("second");
+    queue.publish("x").delay(Duration::from_millis(50)).await.unwrap();
+    told.recv().await.unwrap();
+    queue.publish("x").delay(Duration::from_millis(500)).await.unwrap();
+    stop_first.send(()).unwrap();
+    first.await.unwrap().unwrap();
+    let (who, late_ms) = told.recv().await.unwrap();
+    assert_eq!(who, "second");
+    assert!(late_ms < 1_000, "{late_ms} ms late");
+    stop_second.send(()).unwrap();
+    second.await.unwrap().unwrap();
 }

@@ -247,7 +247,7 @@ fn tending() -> Vec<Scenario> {
             peek(rig, 2, true)
         }),
         scenario!("peek" "takes it" 6 true, |rig| peek(rig, 1, true)),
-        scenario!("peek" "gives it up" 5 true, |rig| {
+        scenario!("peek" "gives it up" 6 true, |rig| {
             let take = peek(rig, 1, true);
             rig.run(&take);
             let (shard, engine) = (Shard(0), delayline_core::Identity(1));
