@@ -89,7 +89,7 @@ async fn what_could_not_be_sent_is_told_in_time() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_fails_fast_is_told_that_too_much_waits() {
     let mut server = Server::spawn();
-    let client = Client::builder().fail_fast(true).connect(&server.url()).await.unwrap();
+    let client = Client::builder().fail_fast(true).backlog(4, 64 << 20).connect(&server.url()).await.unwrap();
     let queue = client.queue("orders").unwrap();
     server.kill();
     let body = vec![0u8; 1 << 20];
