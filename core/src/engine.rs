@@ -316,7 +316,7 @@ impl Engine {
     fn after(&mut self) {
         let active = match self.base.config.pump {
             Pumping::Never => false,
-            Pumping::WhileTaking => self.consumer.has_takes(),
+            Pumping::WhileTaking => self.consumer.has_waiting_takes(),
             Pumping::Always => true,
         };
         self.pump.set_active(&self.base, active);

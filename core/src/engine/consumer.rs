@@ -119,8 +119,9 @@ impl Consumer {
         Ok(())
     }
 
-    pub(super) fn has_takes(&self) -> bool {
-        !self.takes.is_empty()
+    /// Whether a take waits for jobs to be due: one that is served at once does not.
+    pub(super) fn has_waiting_takes(&self) -> bool {
+        self.takes.any_waits()
     }
 
     pub(super) fn handle_take_deadline(&mut self, base: &mut Base, token: Token) {

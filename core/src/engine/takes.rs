@@ -55,6 +55,11 @@ impl Takes {
         self.waiting.is_empty()
     }
 
+    /// Whether a take was told by all of its queues that they have nothing, and waits.
+    pub(super) fn any_waits(&self) -> bool {
+        self.waiting.values().any(|waiting| waiting.asking >= waiting.take.queues.len())
+    }
+
     pub(super) fn any_names(&self, queue: &QueueName) -> bool {
         self.by_queue.contains_key(queue)
     }
