@@ -10,7 +10,7 @@ use delayline_core::{
 use crate::builder::ClientBuilder;
 use crate::entropy::Ids;
 use crate::inbox::{Desk, Reply, Stop, unexpected};
-use crate::invalid::{self, millis};
+use crate::invalid::{self, Invalid, millis};
 use crate::store::Store;
 use crate::{Cursor, Error, Page, Queue, Taking};
 
@@ -112,17 +112,26 @@ impl Client {
 
     /// Ends a delivery by its lease, from whichever process. Repeating it is harmless.
     pub async fn settle(&self, lease: Lease, verdict: Verdict) -> Result<SettleOutcome, Error> {
-        match &verdict {
-            Verdict::Nack { after_ms: Some(ms), .. } => {
-                invalid::length("retry delay", Duration::from_millis(*ms))?;
-            }
-            Verdict::Snooze { after_ms } => invalid::length("snooze", Duration::from_millis(*after_ms))?,
-            _ => {}
-        }
-        match self.office.request(Ask::Settle { lease, verdict }).await? {
-            Answer::Settled(outcome) => Ok(outcome),
-            other => Err(unexpected(&other)),
-        }
+        self.settle_all(vec![(lease, verdict)]).await.pop().unwrap_or(Err(Error::Unknown))
+    }
+
+    /// Ends deliveries together, and answers what became of each, in their order. Each succeeds or fails for itself.
+    pub async fn settle_all(&self, leases: Vec<(Lease, Verdict)>) -> Vec<Result<SettleOutcome, Error>> {
+        let checked: Vec<Option<Invalid>> =
+            leases.iter().map(|(_, verdict)| invalid::verdict(verdict).err()).collect();
+        let asks = leases.into_iter().zip(&checked).filter(|(_, wrong)| wrong.is_none());
+        let asks = asks.map(|((lease, verdict), _)| Ask::Settle { lease, verdict }).collect();
+        let mut replies = self.office.desk.requests(asks, self.office.limits.timeout).await.into_iter();
+        let outcomes = checked.into_iter().map(|wrong| match wrong {
+            Some(wrong) => Err(wrong.into()),
+            None => match replies.next() {
+                Some(Ok(Answer::Settled(outcome))) => Ok(outcome),
+                Some(Ok(other)) => Err(unexpected(&other)),
+                Some(Err(error)) => Err(error),
+                None => Err(Error::Unknown),
+            },
+        });
+        outcomes.collect()
     }
 
     /// Renews a lease, to last so long from now: 1 s to 24 h.

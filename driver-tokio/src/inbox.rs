@@ -60,9 +60,10 @@ pub(crate) enum Stop {
 
 /// An application's end of an engine. When the last clone is gone, the engine drains.
 pub(crate) struct Desk {
-    orders: mpsc::UnboundedSender<Order>,
+    /// What comes together is handed to the engine together, so that it makes one batch.
+    orders: mpsc::UnboundedSender<Vec<Order>>,
     places: Arc<Semaphore>,
-    questions: mpsc::Sender<Question>,
+    questions: mpsc::Sender<Vec<Question>>,
     pub(crate) signals: mpsc::UnboundedSender<Signal>,
     pub(crate) stop: watch::Sender<Stop>,
     /// Closed when the engine is gone.
@@ -73,8 +74,8 @@ pub(crate) struct Desk {
 
 /// The engine's end.
 pub(crate) struct Inboxes {
-    pub(crate) orders: mpsc::UnboundedReceiver<Order>,
-    pub(crate) questions: mpsc::Receiver<Question>,
+    pub(crate) orders: mpsc::UnboundedReceiver<Vec<Order>>,
+    pub(crate) questions: mpsc::Receiver<Vec<Question>>,
     pub(crate) signals: mpsc::UnboundedReceiver<Signal>,
     pub(crate) wakeups: mpsc::Receiver<Wakeup>,
     pub(crate) missed: Arc<AtomicBool>,
@@ -114,12 +115,38 @@ pub(crate) fn open(clock: Clock) -> (Desk, Inboxes, Bell) {
 }
 
 impl Desk {
-    /// Hands a job over, in the order of the calls, and answers where its answer will come.
+    /// Hands jobs over together, in the order of the calls, and answers where the answer of each will come. Those that
+    /// must wait for room let those before them go ahead.
     pub(crate) async fn order(
+        &self,
+        jobs: impl IntoIterator<Item = Result<NewJob, Error>>,
+        fail_fast: bool,
+    ) -> Vec<Result<oneshot::Receiver<Reply>, Error>> {
+        let (mut orders, mut answers) = (Vec::new(), Vec::new());
+        for job in jobs {
+            let order = match job {
+                Ok(job) => self.admit(job, fail_fast, &mut orders).await,
+                Err(error) => Err(error),
+            };
+            answers.push(order.map(|(order, answered)| {
+                orders.push(order);
+                answered
+            }));
+        }
+        // If the engine is gone, so are the senders of the answers.
+        let _ = self.orders.send(orders);
+        answers
+    }
+
+    async fn admit(
         &self,
         job: NewJob,
         fail_fast: bool,
-    ) -> Result<oneshot::Receiver<Reply>, Error> {
+        before: &mut Vec<Order>,
+    ) -> Result<(Order, oneshot::Receiver<Reply>), Error> {
+        if self.orders.is_closed() {
+            return Err(Error::Closed);
+        }
         let called = self.clock.now();
         let limit = Duration::from_millis(job.timeout_ms);
         let cost = u32::try_from(job.body.len()).unwrap_or(u32::MAX).saturating_add(LEAST_COST);
@@ -127,15 +154,16 @@ impl Desk {
         let place = match self.places.clone().try_acquire_many_owned(cost) {
             Ok(place) => place,
             Err(_) if fail_fast => return Err(Error::Busy),
-            Err(_) => match timeout(limit, self.places.clone().acquire_many_owned(cost)).await {
-                Ok(place) => place.map_err(|_| Error::Closed)?,
-                Err(_) => return Err(Error::Busy),
-            },
+            Err(_) => {
+                let _ = self.orders.send(std::mem::take(before));
+                match timeout(limit, self.places.clone().acquire_many_owned(cost)).await {
+                    Ok(place) => place.map_err(|_| Error::Closed)?,
+                    Err(_) => return Err(Error::Busy),
+                }
+            }
         };
         let (answer, answered) = oneshot::channel();
-        let order = Order { job, called, answer, _place: place };
-        self.orders.send(order).map_err(|_| Error::Closed)?;
-        Ok(answered)
+        Ok((Order { job, called, answer, _place: place }, answered))
     }
 
     pub(crate) async fn request(&self, ask: Ask, limit: Duration) -> Reply {
@@ -150,26 +178,52 @@ impl Desk {
         }
     }
 
+    /// Makes requests together, and answers them in their order.
+    pub(crate) async fn requests(&self, asks: Vec<Ask>, limit: Duration) -> Vec<Reply> {
+        let timeout_ms = crate::invalid::millis(limit);
+        let wants = asks.into_iter().map(|ask| Want::Request(Request { ask, timeout_ms }));
+        let (questions, awaited): (Vec<_>, Vec<_>) = wants.map(|want| self.question(want)).unzip();
+        let put = self.put(questions, limit).await;
+        let mut replies = Vec::with_capacity(awaited.len());
+        for awaited in awaited {
+            replies.push(match &put {
+                Ok(()) => awaited.answer(limit).await,
+                Err(Refused::Busy) => Err(Error::Busy),
+                Err(Refused::Closed) => Err(Error::Closed),
+            });
+        }
+        replies
+    }
+
     async fn ask(&self, want: Want, limit: Duration) -> Reply {
+        let (question, awaited) = self.question(want);
+        match self.put(vec![question], limit).await {
+            Ok(()) => awaited.answer(limit).await,
+            Err(Refused::Busy) => Err(Error::Busy),
+            Err(Refused::Closed) => Err(Error::Closed),
+        }
+    }
+
+    fn question(&self, want: Want) -> (Question, Awaited<'_>) {
         let (answer, answered) = oneshot::channel();
         let token = Token(self.tokens.fetch_add(1, Ordering::Relaxed));
         let is_take = matches!(want, Want::Take(_));
-        let question = Question { token, want, answer };
-        match timeout(limit, self.questions.send(question)).await {
-            Ok(sent) => sent.map_err(|_| Error::Closed)?,
-            Err(_) => return Err(Error::Busy),
-        }
-        let mut awaited = Awaited { desk: self, token, answered, is_over: false };
-        // A request's own deadline is the engine's; a take that does not wait has none.
-        let limit = if is_take { limit } else { limit + SPARE };
-        let answer = timeout(limit, &mut awaited.answered).await;
-        awaited.is_over = answer.is_ok();
-        match answer {
-            Ok(answer) => answer.unwrap_or(Err(if is_take { Error::Closed } else { Error::Unknown })),
-            Err(_) if is_take => Err(Error::NotSent { why: None }),
-            Err(_) => Err(Error::Unknown),
+        let awaited = Awaited { desk: self, token, answered, is_take, is_over: false };
+        (Question { token, want, answer }, awaited)
+    }
+
+    async fn put(&self, questions: Vec<Question>, limit: Duration) -> Result<(), Refused> {
+        match timeout(limit, self.questions.send(questions)).await {
+            Ok(sent) => sent.map_err(|_| Refused::Closed),
+            Err(_) => Err(Refused::Busy),
         }
     }
+}
+
+/// Why questions do not reach the engine.
+enum Refused {
+    Busy,
+    Closed,
 }
 
 pub(crate) fn unexpected(answer: &Answer) -> Error {
@@ -181,7 +235,22 @@ struct Awaited<'a> {
     desk: &'a Desk,
     token: Token,
     answered: oneshot::Receiver<Reply>,
+    is_take: bool,
     is_over: bool,
+}
+
+impl Awaited<'_> {
+    async fn answer(mut self, limit: Duration) -> Reply {
+        // A request's own deadline is the engine's; a take that does not wait has none.
+        let limit = if self.is_take { limit } else { limit + SPARE };
+        let answer = timeout(limit, &mut self.answered).await;
+        self.is_over = answer.is_ok();
+        match answer {
+            Ok(answer) => answer.unwrap_or(Err(if self.is_take { Error::Closed } else { Error::Unknown })),
+            Err(_) if self.is_take => Err(Error::NotSent { why: None }),
+            Err(_) => Err(Error::Unknown),
+        }
+    }
 }
 
 impl Drop for Awaited<'_> {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use delayline_core::{Backoff, DELAY_MAX_MS, QueueConfig};
+use delayline_core::{Backoff, DELAY_MAX_MS, QueueConfig, Verdict};
 use thiserror::Error;
 
 const TEN_YEARS: Duration = Duration::from_millis(DELAY_MAX_MS);
@@ -104,6 +104,14 @@ pub(crate) fn lost_delay(delay: Duration) -> Result<(), Invalid> {
 
 pub(crate) fn length(what: &'static str, length: Duration) -> Result<(), Invalid> {
     if length > TEN_YEARS { Err(Invalid::TooLong { what, length }) } else { Ok(()) }
+}
+
+pub(crate) fn verdict(verdict: &Verdict) -> Result<(), Invalid> {
+    match verdict {
+        Verdict::Nack { after_ms: Some(ms), .. } => length("retry delay", Duration::from_millis(*ms)),
+        Verdict::Snooze { after_ms } => length("snooze", Duration::from_millis(*after_ms)),
+        _ => Ok(()),
+    }
 }
 
 pub(crate) fn backoff(backoff: &Backoff) -> Result<(), Invalid> {

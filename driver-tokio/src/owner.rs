@@ -191,18 +191,18 @@ impl Owner {
                     }
                 }
                 question = inboxes.questions.recv(), if questions_open => match question {
-                    Some(question) => {
+                    Some(questions) => for question in questions {
                         if matches!(question.want, Want::Take(_)) && !self.listening {
                             self.listening = true;
                             link.listen();
                         }
                         self.ask(&mut engine, question);
-                    }
+                    },
                     None => questions_open = false,
                 },
                 count = inboxes.orders.recv_many(&mut orders, BATCH), if orders_open => {
                     orders_open = count > 0;
-                    self.waiting.extend(orders.drain(..));
+                    self.waiting.extend(orders.drain(..).flatten());
                 }
                 changed = inboxes.stop.changed(), if stop_open => stop_open = changed.is_ok(),
                 () = &mut sleep, if armed.is_some() => {}

@@ -1,4 +1,5 @@
 use std::future::{Future, IntoFuture};
+use std::iter;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -137,11 +138,24 @@ impl Publish {
         self
     }
 
-    /// Hands the job over, and answers where its answer will come.
-    pub(crate) async fn hand_over(self) -> Result<Handed, Error> {
-        let office = self.office.clone();
-        let job = self.into_job()?;
-        office.desk.order(job, office.limits.fail_fast).await.map(Handed)
+    /// Publishes jobs together, those of the same client in one go, and answers in their order.
+    pub(crate) async fn all(jobs: Vec<Publish>) -> Vec<Result<Published, Error>> {
+        let mut handed = Vec::with_capacity(jobs.len());
+        let mut jobs = jobs.into_iter().peekable();
+        while let Some(first) = jobs.next() {
+            let office = first.office.clone();
+            let others = iter::from_fn(|| jobs.next_if(|job| Arc::ptr_eq(&job.office, &office)));
+            let together = iter::once(first).chain(others).map(Publish::into_job);
+            handed.extend(office.desk.order(together, office.limits.fail_fast).await);
+        }
+        let mut published = Vec::with_capacity(handed.len());
+        for answered in handed {
+            published.push(match answered {
+                Ok(answered) => answer(answered).await,
+                Err(error) => Err(error),
+            });
+        }
+        published
     }
 
     fn into_job(self) -> Result<NewJob, Error> {
@@ -181,19 +195,14 @@ impl IntoFuture for Publish {
     type IntoFuture = Pin<Box<dyn Future<Output = Result<Published, Error>> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { self.hand_over().await?.answer().await })
+        Box::pin(async move { Publish::all(vec![self]).await.pop().unwrap_or(Err(Error::Unknown)) })
     }
 }
 
-/// A job that was handed over and not yet answered.
-pub(crate) struct Handed(oneshot::Receiver<Reply>);
-
-impl Handed {
-    pub(crate) async fn answer(self) -> Result<Published, Error> {
-        match self.0.await.unwrap_or(Err(Error::Unknown))? {
-            Answer::Published { id, due } => Ok(Published { id, due: Some(due), duplicate: false }),
-            Answer::Duplicate { id } => Ok(Published { id, due: None, duplicate: true }),
-            other => Err(unexpected(&other)),
-        }
+async fn answer(answered: oneshot::Receiver<Reply>) -> Result<Published, Error> {
+    match answered.await.unwrap_or(Err(Error::Unknown))? {
+        Answer::Published { id, due } => Ok(Published { id, due: Some(due), duplicate: false }),
+        Answer::Duplicate { id } => Ok(Published { id, due: None, duplicate: true }),
+        other => Err(unexpected(&other)),
     }
 }

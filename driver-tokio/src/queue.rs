@@ -59,19 +59,7 @@ impl Queue {
         &self,
         jobs: impl IntoIterator<Item = Publish>,
     ) -> Vec<Result<Published, Error>> {
-        let jobs: Vec<Publish> = jobs.into_iter().collect();
-        let mut handed = Vec::with_capacity(jobs.len());
-        for job in jobs {
-            handed.push(job.hand_over().await);
-        }
-        let mut published = Vec::with_capacity(handed.len());
-        for handed in handed {
-            published.push(match handed {
-                Ok(handed) => handed.answer().await,
-                Err(error) => Err(error),
-            });
-        }
-        published
+        Publish::all(jobs.into_iter().collect()).await
     }
 
     /// Jobs to be taken from this queue alone. Await it.
