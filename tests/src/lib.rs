@@ -3,7 +3,11 @@
 
 mod dump;
 mod flavour;
+mod http;
+mod mark;
+mod meter;
 mod poll;
+mod process;
 mod random;
 mod redis_server;
 mod redis_store;
@@ -12,7 +16,11 @@ pub mod sim;
 
 pub use dump::{Contents, Dump};
 pub use flavour::Flavour;
+pub use http::{Http, Response};
+pub use mark::{Mark, What};
+pub use meter::Meter;
 pub use poll::until;
+pub use process::Process;
 pub use random::Random;
 pub use redis_server::{Append, Options, RedisServer};
 pub use redis_store::{RedisStore, encoded};

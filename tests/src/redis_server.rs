@@ -1,13 +1,13 @@
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{self, Child, Command, Stdio};
+use std::process::{self, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use delayline_core::wire::Value;
 
-use crate::{Connection, Flavour, until};
+use crate::{Connection, Flavour, Process, until};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 const PORTS_TRIED: usize = 5;
@@ -44,7 +44,7 @@ pub struct RedisServer {
     flavour: Flavour,
     directory: PathBuf,
     port: u16,
-    child: Option<Child>,
+    child: Option<Process>,
 }
 
 impl RedisServer {
@@ -93,19 +93,14 @@ impl RedisServer {
     /// # Panics
     /// If it does not end.
     pub fn stop(&mut self) {
-        let Some(mut child) = self.child.take() else { return };
-        let id = child.id().to_string();
-        let told = Command::new("kill").args(["-TERM", &id]).status().expect("the kill command");
-        assert!(told.success(), "kill -TERM {id}: {told}");
-        until("the server's end", PATIENCE, || child.try_wait().expect("a child of this process"));
+        if let Some(child) = self.child.take() {
+            child.terminate();
+        }
     }
 
     /// Ends it at once (SIGKILL): nothing is flushed.
     pub fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        drop(self.child.take());
     }
 
     /// Starts it again on the same port and directory, after [`stop`](RedisServer::stop) or
@@ -120,18 +115,13 @@ impl RedisServer {
 
     fn spawn(&mut self) -> bool {
         let log = File::create(self.directory.join("log")).expect("a log file");
-        let mut child = Command::new(&self.flavour.path)
-            .args(self.arguments())
-            .current_dir(&self.directory)
-            .env("LC_ALL", "C")
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().expect("a log file"))
-            .stderr(log)
-            .spawn()
-            .unwrap_or_else(|error| panic!("{} cannot be run: {error}", self.flavour.path.display()));
-        let answers = until("an answer to PING", PATIENCE, || match child.try_wait() {
-            Ok(None) => self.answers().then_some(true),
-            _ => Some(false),
+        let mut command = Command::new(&self.flavour.path);
+        command.args(self.arguments()).current_dir(&self.directory).env("LC_ALL", "C").stdin(Stdio::null());
+        command.stdout(log.try_clone().expect("a log file")).stderr(log);
+        let mut child = Process::start(&mut command);
+        let answers = until("an answer to PING", PATIENCE, || match child.ended() {
+            None => self.answers().then_some(true),
+            Some(_) => Some(false),
         });
         self.child = Some(child);
         answers

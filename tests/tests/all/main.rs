@@ -1,11 +1,19 @@
 //! All integration tests, in one binary.
 #![allow(missing_docs)]
 
+mod audit;
 mod conformance;
+mod cost;
 mod coverage;
+mod deployment;
 mod edges;
+mod idle;
 mod invariants;
+mod lateness;
+mod life;
 mod lua_source;
+mod plan;
+mod quiet;
 mod rig;
 mod scenario;
 mod scripts;

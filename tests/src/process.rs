@@ -1,0 +1,50 @@
+use std::process::{Child, Command, ExitStatus};
+use std::time::Duration;
+
+use crate::until;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A process of a test's; it is killed when it is dropped.
+#[derive(Debug)]
+pub struct Process(Child);
+
+impl Process {
+    /// Starts it.
+    ///
+    /// # Panics
+    /// If it cannot be run.
+    pub fn start(command: &mut Command) -> Process {
+        let child = command.spawn();
+        Process(
+            child
+                .unwrap_or_else(|error| panic!("{} cannot be run: {error}", command.get_program().display())),
+        )
+    }
+
+    /// How it ended, if it has.
+    ///
+    /// # Panics
+    /// If the system does not say.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.0.try_wait().expect("a child of this process")
+    }
+
+    /// Asks it to end (SIGTERM) and waits until it has.
+    ///
+    /// # Panics
+    /// If it does not end.
+    pub fn terminate(mut self) -> ExitStatus {
+        let id = self.0.id().to_string();
+        let told = Command::new("kill").args(["-TERM", &id]).status().expect("the kill command");
+        assert!(told.success(), "kill -TERM {id}: {told}");
+        until("the end of a process", PATIENCE, || self.ended())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
