@@ -13,7 +13,7 @@ use crate::link::ATTEMPT;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// How often a silent connection is asked whether it still lives.
-const PULSE: Duration = Duration::from_secs(5);
+const PULSE: Duration = Duration::from_secs(30);
 
 /// What an engine listens to.
 pub(crate) struct Channels {

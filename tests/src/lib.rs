@@ -25,3 +25,8 @@ pub use random::Random;
 pub use redis_server::{Append, Options, RedisServer};
 pub use redis_store::{RedisStore, encoded};
 pub use resp::{Connection, words};
+
+/// The README's example, compiled with the documentation's tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+mod readme {}

@@ -147,8 +147,8 @@ fn early(planned: &Planned, runs: &[Run]) -> Vec<String> {
             Some((cut, None)) => cut.granted * 1000,
             Some((_, Some(done))) if done.what == What::Done => done.at,
             Some((_, Some(failed))) => {
-                let rung = usize::from(failed.attempt - 1).min(LADDER.len() - 1);
-                failed.at + LADDER[rung] * 1000
+                let step = usize::from(failed.attempt - 1).min(LADDER.len() - 1);
+                failed.at + LADDER[step] * 1000
             }
         };
         if due * 1000 < earliest_us || granted < due || *at < due * 1000 {
