@@ -3,7 +3,9 @@ use alloc::vec::Vec;
 
 use super::base::{Base, BatchId, Timer};
 use crate::wire::Form;
-use crate::{Command, Due, Key, Kind, Millis, QueueName, Refusal, Reply, Settlement, Shard, Ticket, Token};
+use crate::{
+    Command, Due, Key, Kind, Millis, QueueName, Refusal, Reply, Settlement, Shard, Ticket, Token, UnixMicros,
+};
 
 const COMMANDS_MAX: usize = 32;
 const BYTES_MAX: usize = 1 << 20;
@@ -45,6 +47,8 @@ pub(super) struct Batch {
     pub(super) refusal: Option<Refusal>,
     made: Millis,
     stamped: Millis,
+    /// When it was sent with shorter delays than before, and by how much they are shorter in all.
+    shortened: Vec<(Millis, u64)>,
     resend_ms: u64,
     form: Form,
     tries: u32,
@@ -100,6 +104,7 @@ impl Flights {
             refusal: None,
             made: base.now,
             stamped: base.now,
+            shortened: Vec::new(),
             resend_ms,
             form: Form::Sha,
             tries: 0,
@@ -335,6 +340,13 @@ impl Batch {
         now.since(since) >= self.resend_ms
     }
 
+    /// By how much its delays were shorter in the transmission that ran at `ran`: the last one that Redis can have got
+    /// by then.
+    pub(super) fn shortened_by(&self, base: &Base, ran: UnixMicros) -> u64 {
+        let arrived = |sent: Millis| base.clock.redis_now(sent).is_none_or(|(earliest, _)| earliest <= ran);
+        self.shortened.iter().rev().find(|(sent, _)| arrived(*sent)).map_or(0, |(_, total)| *total)
+    }
+
     /// Delays count from the call: what has passed since is taken off, a millisecond less, for the clock's own rounding.
     fn elapse(&mut self, now: Millis) {
         let ms = now.since(self.stamped).saturating_sub(1);
@@ -342,6 +354,8 @@ impl Batch {
         if ms == 0 {
             return;
         }
+        let before = self.shortened.last().map_or(0, |(_, total)| *total);
+        self.shortened.push((now, before + ms));
         match &mut self.command {
             Command::Publish { jobs, .. } => jobs.iter_mut().for_each(|job| shorten(&mut job.due, ms)),
             Command::Reschedule { jobs, .. } => jobs.iter_mut().for_each(|(_, due)| shorten(due, ms)),

@@ -37,7 +37,7 @@ struct Caller {
     generated: bool,
     deadline: Key,
     answered: bool,
-    /// As first sent: what is due is counted from the first time the batch ran.
+    /// As its batch was made: transmissions of it shorten the delay by what has passed since.
     due: Due,
 }
 
@@ -119,11 +119,16 @@ impl Publisher {
         };
         self.idle.insert(queue.clone());
         let Landed { batch, reply } = landed;
+        let shortened = match &reply {
+            Some(Reply::Published { since, .. }) => batch.shortened_by(base, *since),
+            _ => 0,
+        };
         let Command::Publish { jobs, .. } = batch.command else { return };
         let (maybe_ran, refusal) = (batch.maybe_ran, batch.refusal);
         match reply {
             Some(Reply::Published { since, outcomes, full, .. }) => {
-                for ((caller, entry), outcome) in callers.into_iter().zip(jobs).zip(outcomes) {
+                for ((mut caller, entry), outcome) in callers.into_iter().zip(jobs).zip(outcomes) {
+                    shorten(&mut caller.due, shortened);
                     let entry = Accepted { entry, since, full, maybe_ran };
                     self.settle_caller(base, queue, caller, entry, outcome);
                 }
@@ -243,4 +248,50 @@ struct Accepted {
     since: UnixMicros,
     full: Option<Full>,
     maybe_ran: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+    use crate::{Config, Credit, Engine, Event, Identity, JobId, Ticket, UnixMs};
+
+    const START: UnixMicros = UnixMicros(1_760_000_000_000_000);
+
+    fn publish(engine: &mut Engine, now: Millis, name: &str) -> Ticket {
+        let (queue, id): (QueueName, JobId) = ("orders".parse().unwrap(), name.parse().unwrap());
+        let due = Due::After { ms: 1_000 };
+        let job = NewJob { due, ..NewJob::new(queue, id, bytes::Bytes::new()) };
+        engine.publish(now, Token(0), job).expect("room");
+        engine.poll_transmit(Credit::UNLIMITED).expect("a transmit").ticket
+    }
+
+    /// Redis's clock when the engine's reads so many milliseconds, and half of one.
+    fn redis(ms: u64) -> UnixMicros {
+        UnixMicros(START.0 + ms * 1_000 + 500)
+    }
+
+    fn reply(engine: &mut Engine, now: u64, ticket: Ticket, since: UnixMicros) -> Option<UnixMs> {
+        let reply =
+            Reply::Published { time: redis(now), since, outcomes: vec![PublishOutcome::New], full: None };
+        engine.handle_replies(Millis(now + 1), ticket, [reply]);
+        core::iter::from_fn(|| engine.poll_event()).find_map(|event| match event {
+            Event::Answered { answer: Ok(Answer::Published { due, .. }), .. } => Some(due),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn the_due_time_is_that_of_the_transmission_that_ran() {
+        for (ran, due) in [(10, START.0 / 1_000 + 1_011), (200, START.0 / 1_000 + 1_201 - 189)] {
+            let mut engine = Engine::new(Config::default(), Identity(7), Millis(0)).expect("a config");
+            let known = publish(&mut engine, Millis(0), "first");
+            reply(&mut engine, 0, known, redis(0));
+            let lost = publish(&mut engine, Millis(10), "second");
+            engine.handle_loss(Millis(200), lost);
+            let resent = engine.poll_transmit(Credit::UNLIMITED).expect("a resend").ticket;
+            assert_eq!(reply(&mut engine, 200, resent, redis(ran)), Some(UnixMs(due)), "ran at {ran} ms");
+        }
+    }
 }
