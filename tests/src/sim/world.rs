@@ -1,18 +1,21 @@
+mod application;
+mod network;
+mod oracles;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use delayline_core::wire::Form;
 use delayline_core::{
-    Answer, Ask, CancelOutcome, Command, Config, Credit, Engine, Event, Fault, Held, Identity, Job, Keyspace,
-    Kind, Lease, Prefix, QueueName, Refusal, Reply, RescheduleOutcome, Shards, Ticket, Token, UnixMicros,
-    Verdict, Wakeup,
+    Ask, Command, Config, Credit, Engine, Held, Identity, Keyspace, Kind, Lease, Prefix, Reply, Shards,
+    Ticket, Token, UnixMicros, Verdict, Wakeup,
 };
-use delayline_embedded::{Dumped, Notice, Store};
+use delayline_embedded::Store;
 
 use super::faults::{Faults, Switches};
 use super::model::{Model, Tally, Violation, ensure};
 use super::node::Node;
-use super::workload::{self, Act, Asked, HOLD_MS, Instance};
+use super::workload::{self, Act, Asked};
 use crate::Random;
 
 /// When a run begins, by Redis's clock.
@@ -436,296 +439,6 @@ impl World {
         self.nodes[node].engine = Some(engine);
         Ok(())
     }
-
-    fn send(&mut self, node: usize, ticket: Ticket, commands: Vec<Command>, forms: Vec<Form>) {
-        let life = self.nodes[node].life;
-        let faults = self.faults.clone();
-        let net = &mut self.network;
-        let (out_us, back_us) = (net.number(50..=2_000), net.number(50..=2_000));
-        if net.percent(faults.refused) {
-            let refused = commands.iter().map(|_| Reply::Refused(Refusal::NotConnected)).collect();
-            self.after(out_us, What::Replies(node, life, ticket, refused));
-            return;
-        }
-        let late_us =
-            |net: &mut Random| if net.percent(faults.late) { net.number(50_000..=8_000_000) } else { 0 };
-        let arrive_us = out_us + late_us(net);
-        let answer_us = back_us + late_us(net);
-        let fate = if net.percent(faults.reply_lost) {
-            Fate::Unanswered
-        } else if net.percent(faults.cut) {
-            Fate::Cut { after: usize::try_from(net.number(0..=commands.len() as u64)).unwrap_or(0) }
-        } else {
-            Fate::Answered { after_us: answer_us }
-        };
-        let lost = net.percent(faults.request_lost);
-        let noticed = !net.percent(faults.silent);
-        let again_us = net.percent(faults.duplicated).then(|| net.number(1_000..=20_000_000));
-        if noticed && (lost || !matches!(fate, Fate::Answered { .. })) {
-            self.after(arrive_us + back_us, What::Loss(node, life, ticket));
-        }
-        if let Some(again_us) = again_us {
-            let (commands, forms) = (commands.clone(), forms.clone());
-            let copy = What::Arrive { node, life, ticket, commands, forms, fate: Fate::Unanswered };
-            self.after(arrive_us + again_us, copy);
-        }
-        if !lost {
-            self.after(arrive_us, What::Arrive { node, life, ticket, commands, forms, fate });
-        }
-    }
-
-    fn arrive(
-        &mut self,
-        node: usize,
-        life: u32,
-        ticket: Ticket,
-        commands: &[Command],
-        forms: &[Form],
-        fate: Fate,
-    ) -> Result<(), Violation> {
-        let most = if let Fate::Cut { after } = fate { after } else { commands.len() };
-        let mut replies = Vec::with_capacity(commands.len());
-        for (command, form) in commands.iter().zip(forms).take(most) {
-            replies.push(self.execute(command, *form)?);
-        }
-        if let Fate::Answered { after_us } = fate {
-            self.after(after_us, What::Replies(node, life, ticket, replies));
-        }
-        Ok(())
-    }
-
-    fn execute(&mut self, command: &Command, form: Form) -> Result<Reply, Violation> {
-        let script = script_of(command.kind());
-        if form == Form::Source {
-            self.scripts.insert(script);
-        } else if !self.scripts.contains(&script) {
-            return Ok(Reply::Refused(Refusal::NoScript));
-        }
-        let now = self.redis_now();
-        let reply = self.store.execute(now, command);
-        if self.print {
-            println!("    {command:?}\n    -> {reply:?}");
-        }
-        self.model.observe(now, command, &reply)?;
-        while let Some(notice) = self.store.poll_wakeup() {
-            self.notify(&notice);
-        }
-        Ok(reply)
-    }
-
-    fn notify(&mut self, notice: &Notice) {
-        let Some(&node) = self.live_identities.get(&notice.to) else { return };
-        let times = match self.network.number(0..=99) {
-            n if n < self.faults.notice_lost => 0,
-            n if n < self.faults.notice_lost * 2 => 2,
-            _ => 1,
-        };
-        for _ in 0..times {
-            let (us, life) = (self.network.number(50..=5_000), self.nodes[node].life);
-            self.after(us, What::Notice(node, life, notice.wakeup.clone()));
-        }
-    }
-
-    fn act(&mut self, node: usize, act: Act) -> Result<(), Violation> {
-        let token = self.nodes[node].token();
-        match act {
-            Act::Publish(job) => {
-                let asked = Asked::Publish(Instance::of(&job));
-                self.nodes[node].asked.insert(token, asked);
-                self.with(node, |engine, now| {
-                    let _ = engine.publish(now, token, *job);
-                })
-            }
-            Act::Take(take) => {
-                self.nodes[node].asked.insert(token, Asked::Take);
-                if self.handlers.percent(20) {
-                    let (us, life) = (self.handlers.number(0..=5_000_000), self.nodes[node].life);
-                    self.after(us, What::Forget(node, life, token));
-                }
-                self.with(node, |engine, now| {
-                    let _ = engine.take(now, token, take);
-                })
-            }
-            Act::Ask(ask) => {
-                self.model.asked(&ask);
-                self.nodes[node].asked.insert(token, Asked::by(&ask));
-                self.with(node, |engine, now| {
-                    let _ = engine.request(now, token, workload::request(ask));
-                })
-            }
-        }
-    }
-
-    fn handle_event(&mut self, node: usize, event: Event) -> Result<(), Violation> {
-        if self.print {
-            println!("    node {node}: {event:?}");
-        }
-        self.model.told(&event)?;
-        match event {
-            Event::Answered { token, answer } => {
-                let asked = self.nodes[node].asked.remove(&token);
-                let Some(asked) = asked else { return Ok(()) };
-                self.answered(node, asked, answer)
-            }
-            Event::Run(job) => {
-                let (ms, verdict) = workload::handled(&mut self.handlers, self.calm);
-                if let Some(held) = job.held {
-                    let life = self.nodes[node].life;
-                    self.after(ms * 1000, What::Done(node, life, held, verdict));
-                }
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn answered(
-        &mut self,
-        node: usize,
-        asked: Asked,
-        answer: Result<Answer, Fault>,
-    ) -> Result<(), Violation> {
-        match (asked, answer) {
-            (Asked::Publish(instance), Ok(Answer::Published { .. })) => {
-                let times = self.model.times_accepted(&instance);
-                ensure!(times == 1, "accepted means accepted", "{instance} was accepted {times} times");
-            }
-            (Asked::Publish(instance), Err(Fault::NotSent(_))) => {
-                let times = self.model.times_accepted(&instance);
-                ensure!(times == 0, "not sent means not accepted", "{instance} was accepted {times} times");
-            }
-            (Asked::Publish(instance), Ok(Answer::Duplicate { .. })) => {
-                ensure!(false, "an id is used once at a time", "{instance} is called a duplicate");
-            }
-            (asked @ Asked::Cancel(..), Ok(Answer::Cancelled(outcomes)))
-                if outcomes == [CancelOutcome::Cancelled] =>
-            {
-                self.again(asked);
-            }
-            (asked @ Asked::Reschedule(..), Ok(Answer::Rescheduled(outcomes)))
-                if outcomes[0].0 == RescheduleOutcome::Moved =>
-            {
-                self.again(asked);
-            }
-            (Asked::Take, Ok(Answer::Taken(jobs))) => {
-                jobs.iter().try_for_each(|job| self.taken(node, job))?;
-            }
-            (_, Err(Fault::Broken(why))) => ensure!(false, "every command is answered", "{why}"),
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Somebody goes on with the job that was cancelled or moved.
-    fn again(&mut self, asked: Asked) {
-        if self.handlers.percent(60) {
-            let (us, nodes) = (self.handlers.number(0..=3_000_000), self.nodes.len() as u64);
-            let node = usize::try_from(self.handlers.number(0..=nodes - 1)).unwrap_or(0);
-            if let Some(act) = workload::again(&mut self.handlers, asked) {
-                self.after(us, What::Act(node, act));
-            }
-        }
-    }
-
-    fn taken(&mut self, node: usize, job: &Job) -> Result<(), Violation> {
-        self.model.runs(job)?;
-        let (ms, verdict) = workload::handled(&mut self.handlers, self.calm);
-        if !self.handlers.percent(10) || self.calm {
-            let life = self.nodes[node].life;
-            self.after(ms.min(HOLD_MS / 4) * 1000, What::Settle(node, life, job.lease.clone(), verdict));
-        }
-        Ok(())
-    }
-
-    /// Sizes equal a recount, and the agenda is never late.
-    fn check(&mut self) -> Result<(), Violation> {
-        let now = self.redis_now();
-        let dump = self.store.dump(&self.keys);
-        for queue in workload::queues() {
-            let stats = Command::Stats { queue: queue.clone(), hours: 0 };
-            let Reply::Counted { stats, .. } = self.store.execute(now, &stats) else { continue };
-            let c = stats.counters;
-            let ended = c.acked + c.cancelled + c.expired + c.purged + c.forwarded + c.lost;
-            let (counted, held) =
-                (c.published - ended, stats.ready + stats.delayed + stats.leased + stats.dead);
-            ensure!(counted == held, "counters add up", "{queue}: {c:?} against {held} jobs");
-            ensure!(c.lost == 0 && c.unreadable == 0, "nothing is lost", "{queue}: {c:?}");
-            self.check_agenda(&dump, &queue, now)?;
-        }
-        Ok(())
-    }
-
-    fn check_agenda(
-        &self,
-        dump: &BTreeMap<String, Dumped>,
-        queue: &QueueName,
-        now: UnixMicros,
-    ) -> Result<(), Violation> {
-        let keys = self.keys.queue_keys(queue);
-        let first = |key: &str, from: u64| match dump.get(key) {
-            Some(Dumped::Zset(entries)) => {
-                entries.iter().map(|(_, score)| *score).find(|score| *score >= from)
-            }
-            _ => None,
-        };
-        let next = [first(&keys[4], now.floor_ms().0 + 1), first(&keys[5], 0), first(&keys[8], 0)];
-        let member = format!("q{queue}");
-        let at = match dump.get(&keys[0]) {
-            Some(Dumped::Zset(entries)) => entries.iter().find(|(name, _)| *name == member.as_bytes()),
-            _ => None,
-        };
-        let at = at.map(|(_, score)| *score);
-        if let Some(needed) = next.into_iter().flatten().min() {
-            let late = at.is_none_or(|at| at > needed.max(now.floor_ms().0));
-            ensure!(
-                !late,
-                "the agenda is never late",
-                "{queue}: it says {at:?}, but something happens at {needed}"
-            );
-        }
-        Ok(())
-    }
-
-    fn unfinished(&self) -> Result<(), Violation> {
-        let left = self.model.unfinished(self.redis_now());
-        ensure!(
-            left.is_empty(),
-            "all settles once faults end",
-            "{} jobs are left: {}",
-            left.len(),
-            left.join("; ")
-        );
-        Ok(())
-    }
-
-    fn check_end(&self) -> Result<(), Violation> {
-        for (n, node) in self.nodes.iter().enumerate() {
-            let drained = node.engine.as_ref().is_some_and(Engine::is_drained);
-            ensure!(
-                drained,
-                "a drained engine ends",
-                "node {n} does not: {:?}",
-                node.engine.as_ref().map(|e| (e.held(), e.poll_timeout()))
-            );
-            ensure!(node.asked.is_empty(), "every caller is answered", "node {n}: {:?}", node.asked);
-        }
-        let dump = self.store.dump(&self.keys);
-        for (key, contents) in &dump {
-            let kept =
-                ["config", ":meta", "queues", "lease", "agenda"].iter().any(|name| key.ends_with(name));
-            let dead = [":pool", ":state", ":dead", ":big"].iter().any(|name| key.ends_with(name));
-            let waits_for_the_dead = key.ends_with(":waiting") && !self.has_the_living(contents);
-            ensure!(kept || dead || waits_for_the_dead, "nothing is left behind", "{key}: {contents:?}");
-        }
-        Ok(())
-    }
-
-    fn has_the_living(&self, waiting: &Dumped) -> bool {
-        let Dumped::Zset(entries) = waiting else { return true };
-        let living: Vec<String> =
-            self.nodes.iter().filter_map(|node| Some(node.engine.as_ref()?.identity().to_string())).collect();
-        entries.iter().any(|(member, _)| living.iter().any(|text| text.as_bytes() == member.as_ref()))
-    }
 }
 
 impl What {
@@ -743,19 +456,5 @@ impl What {
             | What::Act(node, _) => Some(*node),
             _ => None,
         }
-    }
-}
-
-fn script_of(kind: Kind) -> u8 {
-    match kind {
-        Kind::Publish => 0,
-        Kind::Reserve => 1,
-        Kind::Settle => 2,
-        Kind::Extend => 3,
-        Kind::Cancel => 4,
-        Kind::Reschedule => 5,
-        Kind::Peek => 6,
-        Kind::Tend => 7,
-        _ => 8,
     }
 }
