@@ -4,6 +4,7 @@ mod base;
 mod changer;
 mod consumer;
 mod flight;
+mod grant;
 mod held;
 mod publisher;
 mod pump;

@@ -1,19 +1,17 @@
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::format;
 use alloc::vec::Vec;
 
 use super::base::{Base, Timer};
 use super::flight::{Flights, Landed, Lane};
+use super::grant::Granted;
 use super::held::{HeldJob, HeldJobs};
 use super::settler::{Renewal, Settler, Whose, renew_at};
 use super::takes::Takes;
 use crate::{
-    Backlogged, Backoff, ClockModel, Command, Credit, Event, Fault, Grant, Held, Job, Key, Lease, Millis,
-    QueueName, Reason, Record, RecordError, Reply, Session, Settlement, Take, Token, UnixMicros, UnixMs,
-    Verdict,
+    Backlogged, ClockModel, Command, Credit, Event, Fault, Held, Job, Key, Millis, QueueName, Reply, Session,
+    Settlement, Take, Token, UnixMs, Verdict,
 };
 
-const NEWER_MS: u64 = 60_000;
 const STRIDE: u64 = 1 << 20;
 
 /// Asks queues for due jobs: for the slots of managed jobs, and for takes. What is free, or wanted, is promised to at
@@ -49,15 +47,6 @@ enum Promise {
     Slots(u16),
     Takes(Vec<(Token, u16)>),
     Leave,
-}
-
-/// What every grant of a reply has in common.
-struct Granted {
-    lease_ms: u64,
-    lease_end: Millis,
-    lease_ends: UnixMs,
-    backoff: Option<Backoff>,
-    time: UnixMicros,
 }
 
 /// What a reserve's reply means for whoever tends the queue's shard.
@@ -309,10 +298,8 @@ impl Consumer {
         let sent = batch.first_sent.unwrap_or(base.now);
         let granted =
             Granted { lease_ms, lease_end: ClockModel::lease_end(sent, lease_ms), lease_ends, backoff, time };
-        let jobs: Vec<Job> = jobs
-            .into_iter()
-            .filter_map(|grant| Consumer::read(base, settler, queue, grant, &granted))
-            .collect();
+        let jobs: Vec<Job> =
+            jobs.into_iter().filter_map(|grant| granted.read(base, settler, queue, grant)).collect();
         match promise {
             Promise::Slots(_) => self.run(base, settler, jobs, sent, &granted),
             Promise::Takes(tokens) => self.hand_out(base, settler, queue, &tokens, jobs),
@@ -342,48 +329,6 @@ impl Consumer {
         }
         self.forget_idle(base, queue);
         None
-    }
-
-    /// A grant as a job; what cannot be read is settled here.
-    fn read(
-        base: &mut Base,
-        settler: &mut Settler,
-        queue: &QueueName,
-        grant: Grant,
-        granted: &Granted,
-    ) -> Option<Job> {
-        let (id, fence, state) = (grant.id, grant.state.fence, grant.state);
-        let record = match Record::decode(&grant.record, base.config.body_limit) {
-            Ok(record) => record,
-            Err(error) => {
-                let settlement = match &error {
-                    RecordError::Newer { .. } => Settlement::Release { after_ms: NEWER_MS },
-                    other => Settlement::Bury { reason: Reason::new(&format!("unreadable: {other}")) },
-                };
-                settler.settle(base, queue, (id, fence), settlement, Whose::Nobody);
-                base.events.push_back(Event::Fault(Fault::Record(error)));
-                return None;
-            }
-        };
-        let backoff =
-            record.metadata.backoff.as_ref().or(granted.backoff.as_ref()).unwrap_or(&base.config.backoff);
-        let retry_ms = backoff.delay_ms(state.attempts.into(), base.config.salt, &id);
-        Some(Job {
-            held: None,
-            lease: Lease { queue: queue.clone(), id, fence, retry_ms },
-            attempt: state.attempts,
-            max_attempts: state.max,
-            deliveries: state.deliveries,
-            due: grant.due,
-            lease_ends: granted.lease_ends,
-            late_ms: granted.time.floor_ms().since(grant.due),
-            published: record.metadata.published,
-            content_type: record.metadata.content_type,
-            headers: record.metadata.headers,
-            trace: record.metadata.trace,
-            last_reason: state.reason,
-            body: record.body,
-        })
     }
 
     fn run(
