@@ -382,6 +382,9 @@ impl Consumer {
         for next in handed.asking {
             self.hunger(&next);
         }
+        for left in handed.left {
+            self.forget_idle(base, &left);
+        }
     }
 
     /// A queue that only takes asked is forgotten when none is left, and nobody wakes this engine for it.

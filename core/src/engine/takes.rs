@@ -31,6 +31,8 @@ pub(super) struct HandedOut {
     pub(super) unwanted: Vec<Job>,
     /// The queues to be asked next, for takes that go from one to the other.
     pub(super) asking: Vec<QueueName>,
+    /// The queues of takes that were answered: perhaps nobody waits for them any more.
+    pub(super) left: Vec<QueueName>,
 }
 
 impl Takes {
@@ -117,7 +119,7 @@ impl Takes {
         jobs: Vec<Job>,
     ) -> HandedOut {
         let mut jobs = jobs.into_iter();
-        let mut asking = Vec::new();
+        let (mut asking, mut left) = (Vec::new(), Vec::new());
         for (token, count) in tokens {
             let Some(waiting) = self.waiting.get_mut(token) else { continue };
             waiting.promised = false;
@@ -131,9 +133,9 @@ impl Takes {
                     continue;
                 }
             }
-            self.answer(base, *token, Ok(Answer::Taken(got)));
+            left.extend(self.answer(base, *token, Ok(Answer::Taken(got))));
         }
-        HandedOut { unwanted: jobs.collect(), asking }
+        HandedOut { unwanted: jobs.collect(), asking, left }
     }
 
     pub(super) fn handle_deadline(&mut self, base: &mut Base, token: Token) -> Vec<QueueName> {
