@@ -1,7 +1,7 @@
 //! What a worker asks of Redis when there is nothing to do.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use delayline_tests::{Meter, RedisServer, until};
 use delayline_tokio::{Client, Worker};
@@ -12,6 +12,8 @@ use crate::quiet::{block_on, quiet};
 const JOBS: usize = 100_000;
 const DAY: Duration = Duration::from_secs(86_400);
 const MINUTE: Duration = Duration::from_secs(60);
+/// How long nothing is asked once a worker has begun.
+const SILENCE: Duration = Duration::from_secs(1);
 const MOST: u64 = 12;
 /// What a client sends; all else is called within scripts.
 const SENT: [&str; 8] =
@@ -35,8 +37,12 @@ async fn minute(server: &RedisServer) -> BTreeMap<String, u64> {
     let client = Client::connect(&server.url()).await.expect("a client");
     let mut meter = Meter::new(server);
     let working = tokio::spawn(Worker::new(&client).queue("later", |_| async {}).run());
-    until("a worker that asks", Duration::from_secs(10), || {
-        meter.read().contains_key("evalsha").then_some(())
+    let mut last = None;
+    until("a worker that has begun", Duration::from_secs(10), || {
+        if !meter.read().is_empty() {
+            last = Some(Instant::now());
+        }
+        last.is_some_and(|last| last.elapsed() > SILENCE).then_some(())
     });
     sleep(MINUTE).await;
     let calls = meter.read();
