@@ -152,9 +152,8 @@ fn early(planned: &Planned, runs: &[Run]) -> Vec<String> {
             }
         };
         if due * 1000 < earliest_us || granted < due || *at < due * 1000 {
-            wrong.push(format!(
-                "delivery {delivery} was due at {due} ms, granted at {granted} ms and began at {at} µs, not before {earliest_us} µs"
-));
+            let when = format!("due at {due} ms, granted at {granted} ms, begun at {at} µs");
+            wrong.push(format!("delivery {delivery}, {when}, came before {earliest_us} µs"));
         }
     }
     wrong
