@@ -5,9 +5,7 @@ use core::str::FromStr;
 
 use bytes::Bytes;
 
-use crate::{
-    Fence, Identity, JobId, Millis, QueueConfig, QueueName, Reason, Shard, Shards, UnixMicros, UnixMs,
-};
+use crate::{Fence, Identity, JobId, QueueConfig, QueueName, Reason, Shard, Shards, UnixMicros, UnixMs};
 
 /// One request to the store: a script, or a plain Redis command that the engine needs beside them.
 ///
@@ -391,15 +389,6 @@ impl Due {
             Due::After { ms: 0 } => now.floor_ms(),
             Due::After { ms } => now.ceil_ms() + ms,
             Due::At(at) => at,
-        }
-    }
-
-    /// What is left of it `since` its verb was called.
-    #[must_use]
-    pub fn elapsed(self, since: Millis, now: Millis) -> Due {
-        match self {
-            Due::After { ms } => Due::After { ms: ms.saturating_sub(now.since(since)) },
-            Due::At(at) => Due::At(at),
         }
     }
 }

@@ -35,7 +35,7 @@ pub struct Config {
     pub pending_bytes: usize,
     /// The most requests, and the most takes, not yet answered.
     pub pending_requests: usize,
-    /// The most records written compressed, and from what size on.
+    /// Whether bodies are written compressed, and from what size on.
     pub compression: Compression,
     /// The largest body that is read.
     pub body_limit: usize,

@@ -3,9 +3,7 @@ use alloc::vec::Vec;
 
 use super::base::{Base, BatchId, Timer};
 use crate::wire::Form;
-use crate::{
-    Command, Due, Key, Kind, Millis, QueueName, Refusal, Reply, Settlement, Shard, Ticket, Token, UnixMicros,
-};
+use crate::{Command, Due, Key, Kind, Millis, QueueName, Refusal, Reply, Shard, Ticket, Token, UnixMicros};
 
 const COMMANDS_MAX: usize = 32;
 const BYTES_MAX: usize = 1 << 20;
@@ -361,9 +359,7 @@ impl Batch {
             Command::Reschedule { jobs, .. } => jobs.iter_mut().for_each(|(_, due)| shorten(due, ms)),
             Command::Settle { leases, .. } => {
                 for (_, _, settlement) in leases {
-                    if let Settlement::Nack { after_ms, .. } | Settlement::Snooze { after_ms } = settlement {
-                        *after_ms = after_ms.saturating_sub(ms);
-                    }
+                    settlement.elapse(ms);
                 }
             }
             _ => {}

@@ -240,7 +240,7 @@ impl<T> Leases<T> {
 }
 
 impl Settlement {
-    fn elapse(&mut self, ms: u64) {
+    pub(super) fn elapse(&mut self, ms: u64) {
         if let Settlement::Nack { after_ms, .. } | Settlement::Snooze { after_ms } = self {
             *after_ms = after_ms.saturating_sub(ms);
         }
