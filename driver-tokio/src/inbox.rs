@@ -133,9 +133,17 @@ impl Desk {
                 answered
             }));
         }
-        // If the engine is gone, so are the senders of the answers.
-        let _ = self.orders.send(orders);
+        self.hand_over(orders);
         answers
+    }
+
+    /// Orders that come after the close were never accepted: their callers are told so.
+    fn hand_over(&self, orders: Vec<Order>) {
+        if let Err(mpsc::error::SendError(refused)) = self.orders.send(orders) {
+            for order in refused {
+                let _ = order.answer.send(Err(Error::Closed));
+            }
+        }
     }
 
     async fn admit(
@@ -155,7 +163,7 @@ impl Desk {
             Ok(place) => place,
             Err(_) if fail_fast => return Err(Error::Busy),
             Err(_) => {
-                let _ = self.orders.send(std::mem::take(before));
+                self.hand_over(std::mem::take(before));
                 match timeout(limit, self.places.clone().acquire_many_owned(cost)).await {
                     Ok(place) => place.map_err(|_| Error::Closed)?,
                     Err(_) => return Err(Error::Busy),

@@ -468,6 +468,30 @@ async fn a_closed_client_flushes_and_refuses(client: Client) {
     println!("{accepted} of 500 were accepted before the close");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_publish_that_meets_the_close_is_refused_not_unknown() {
+    for _ in 0..200 {
+        let client = Client::connect("memory://").await.unwrap();
+        let publishing: Vec<_> = (0..4)
+            .map(|_| {
+                let queue = client.queue("closing").unwrap();
+                tokio::spawn(async move {
+                    loop {
+                        if let Err(error) = queue.publish("x").await {
+                            return error;
+                        }
+                    }
+                })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        client.close().await;
+        for refused in publishing {
+            assert_eq!(refused.await.unwrap(), Error::Closed);
+        }
+    }
+}
+
 async fn a_dropped_client_flushes(client: Client) {
     let queue = client.queue("dropping").unwrap();
     let (tell, mut told) = mpsc::unbounded_channel();
