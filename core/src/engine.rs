@@ -357,7 +357,7 @@ impl Engine {
                     self.requests.handle_deadline(base, flights, token);
                 }
             }
-            Timer::TakeDeadline(token) => self.consumer.handle_take_deadline(base, token),
+            Timer::TakeDeadline(token) => self.consumer.handle_take_deadline(base, &self.flights, token),
             Timer::Renew(held) => self.consumer.handle_renew(base, &mut self.settler, held),
             Timer::LeaseEnd(held) => self.consumer.abandon(base, held),
             Timer::Poll(queue) => self.consumer.handle_poll(base, &queue),

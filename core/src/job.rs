@@ -131,7 +131,8 @@ pub struct Take {
     pub count: u16,
     /// How long the leases last; 1 s to 24 h.
     pub lease_ms: u64,
-    /// How long to wait for a job; at most 5 min.
+    /// How long to wait for a job; at most 5 min. Who waited in vain is answered with none, or with
+    /// [`NotSent`](crate::Fault::NotSent) if the queue could not be asked.
     pub wait_ms: u64,
 }
 

@@ -42,7 +42,8 @@ impl Taking {
         self
     }
 
-    /// How long to wait for a job, at most 5 min; not at all if not called.
+    /// How long to wait for a job, at most 5 min; not at all if not called. If none came the answer is empty, or
+    /// [`Error::NotSent`] if Redis did not answer.
     pub fn wait(mut self, wait: Duration) -> Taking {
         self.wait = wait;
         self

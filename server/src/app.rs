@@ -47,15 +47,26 @@ impl App {
         *self.closing.borrow()
     }
 
-    /// Publishes a job. Whoever let us draw its id cannot repeat it, and is told how to.
+    /// Publishes a job.
     pub(crate) async fn publish(&self, queue: &QueueName, draft: Draft) -> Result<Published, Problem> {
-        const UNKNOWN: &str = "it is not known whether Redis accepted the job: look for it, or publish it again if \
-                               it may run twice; with an id or an Idempotency-Key it could be repeated safely";
         let is_named = draft.id.is_some();
-        draft.publish(&self.client.queue(queue)?).await.map_err(|error| match error {
-            Error::Unknown if !is_named => Problem::later("unknown", UNKNOWN),
-            error => error.into(),
-        })
+        let published = draft.publish(&self.client.queue(queue)?).await;
+        published.map_err(|error| unpublished(error, is_named))
+    }
+
+    /// Publishes jobs together, and answers in their order.
+    pub(crate) async fn publish_all(
+        &self,
+        queue: &QueueName,
+        drafts: Vec<Draft>,
+    ) -> Result<Vec<Result<Published, Problem>>, Problem> {
+        let queue = self.client.queue(queue)?;
+        let named: Vec<bool> = drafts.iter().map(|draft| draft.id.is_some()).collect();
+        let published = queue.publish_all(drafts.into_iter().map(|draft| draft.publish(&queue))).await;
+        let outcomes = published.into_iter().zip(named);
+        Ok(outcomes
+            .map(|(published, is_named)| published.map_err(|error| unpublished(error, is_named)))
+            .collect())
     }
 
     /// A job in its queue, whatever its state.
@@ -102,5 +113,15 @@ impl App {
             Ok((name, stats))
         });
         stream::iter(stats).buffered(MEASURED_AT_ONCE).try_collect().await
+    }
+}
+
+/// Whoever let us draw a job's id cannot repeat it, and is told how to.
+fn unpublished(error: Error, is_named: bool) -> Problem {
+    const UNKNOWN: &str = "it is not known whether Redis accepted the job: look for it, or publish it again if it may \
+                           run twice; with an id or an Idempotency-Key it could be repeated safely";
+    match error {
+        Error::Unknown if !is_named => Problem::later("unknown", UNKNOWN),
+        error => error.into(),
     }
 }

@@ -60,7 +60,15 @@ pub(crate) fn read(json: &[u8]) -> Result<Draft, Problem> {
 }
 
 impl Outcome {
-    pub(crate) fn published(published: &Published) -> Outcome {
+    /// What became of the job that was to have this id, if it was to have one.
+    pub(crate) fn of(id: Option<&JobId>, published: Result<Published, Problem>) -> Outcome {
+        match published {
+            Ok(published) => Outcome::published(&published),
+            Err(problem) => Outcome::error(id, problem),
+        }
+    }
+
+    fn published(published: &Published) -> Outcome {
         Outcome {
             status: if published.duplicate { "duplicate" } else { "created" },
             id: Some(published.id.to_string()),

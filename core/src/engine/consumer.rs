@@ -1,7 +1,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use super::base::{Base, Timer};
+use super::base::{Base, BatchId, Timer};
 use super::flight::{Flights, Landed, Lane};
 use super::grant::Granted;
 use super::held::{HeldJob, HeldJobs};
@@ -34,7 +34,7 @@ struct Asked {
     promised: u16,
     /// Who has the lowest pass is served first, and jobs raise it by weight: start-time fair queueing (Goyal, 1996).
     pass: u64,
-    flying: Option<Promise>,
+    flying: Option<(BatchId, Promise)>,
     /// The engine may be on the queue's waiting list.
     registered: bool,
     closed: bool,
@@ -47,6 +47,12 @@ enum Promise {
     Slots(u16),
     Takes(Vec<(Token, u16)>),
     Leave,
+}
+
+impl Promise {
+    fn names(&self, token: Token) -> bool {
+        matches!(self, Promise::Takes(tokens) if tokens.iter().any(|(named, _)| *named == token))
+    }
 }
 
 /// What a reserve's reply means for whoever tends the queue's shard.
@@ -113,10 +119,19 @@ impl Consumer {
         self.takes.any_waits()
     }
 
-    pub(super) fn handle_take_deadline(&mut self, base: &mut Base, token: Token) {
-        for queue in self.takes.handle_deadline(base, token) {
+    pub(super) fn handle_take_deadline(&mut self, base: &mut Base, flights: &Flights, token: Token) {
+        let trouble = self.trouble(flights, token);
+        for queue in self.takes.handle_deadline(base, token, trouble) {
             self.forget_idle(base, &queue);
         }
+    }
+
+    /// What keeps the reserve for a take from being answered.
+    fn trouble(&self, flights: &Flights, token: Token) -> Option<Fault> {
+        let mut asked =
+            self.takes.queues(token).iter().filter_map(|queue| self.queues.get(queue)?.flying.as_ref());
+        let (batch, _) = asked.find(|(_, promise)| promise.names(token))?;
+        flights.batch(*batch)?.trouble()
     }
 
     pub(super) fn forget(&mut self, base: &mut Base, token: Token) {
@@ -241,8 +256,9 @@ impl Consumer {
             max_bytes: base.config.reserve_bytes,
             wakeable: base.wakeable,
         };
-        asked.flying = Some(promise);
-        flights.submit(base, Lane::Reserve(queue.clone()), command, lease_ms.min(base.config.resend_ms));
+        let resend_ms = lease_ms.min(base.config.resend_ms);
+        let batch = flights.submit(base, Lane::Reserve(queue.clone()), command, resend_ms);
+        asked.flying = Some((batch, promise));
     }
 
     /// Takes the engine off the waiting lists of queues that it asks no more, so that nobody wakes it in vain.
@@ -268,7 +284,7 @@ impl Consumer {
         landed: Landed,
     ) -> Option<Learnt> {
         let asked = self.queues.get_mut(queue)?;
-        let promise = asked.flying.take()?;
+        let (_, promise) = asked.flying.take()?;
         let count = match &promise {
             Promise::Slots(count) => {
                 self.promised -= count;

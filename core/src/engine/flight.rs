@@ -3,7 +3,9 @@ use alloc::vec::Vec;
 
 use super::base::{Base, BatchId, Timer};
 use crate::wire::Form;
-use crate::{Command, Due, Key, Kind, Millis, QueueName, Refusal, Reply, Shard, Ticket, Token, UnixMicros};
+use crate::{
+    Command, Due, Fault, Key, Kind, Millis, QueueName, Refusal, Reply, Shard, Ticket, Token, UnixMicros,
+};
 
 const COMMANDS_MAX: usize = 32;
 const BYTES_MAX: usize = 1 << 20;
@@ -336,6 +338,11 @@ impl Batch {
     fn is_too_old(&self, now: Millis) -> bool {
         let since = if self.maybe_ran { self.first_sent.unwrap_or(self.made) } else { self.made };
         now.since(since) >= self.resend_ms
+    }
+
+    /// Why it has no answer, if it was tried in vain.
+    pub(super) fn trouble(&self) -> Option<Fault> {
+        (self.tries > 0).then_some(Fault::NotSent(self.refusal))
     }
 
     /// By how much its delays were shorter in the transmission that ran at `ran`: the last one that Redis can have got

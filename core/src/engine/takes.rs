@@ -138,8 +138,18 @@ impl Takes {
         HandedOut { unwanted: jobs.collect(), asking, left }
     }
 
-    pub(super) fn handle_deadline(&mut self, base: &mut Base, token: Token) -> Vec<QueueName> {
-        self.answer(base, token, Ok(Answer::Taken(Vec::new())))
+    pub(super) fn queues(&self, token: Token) -> &[QueueName] {
+        self.waiting.get(&token).map_or(&[], |waiting| &waiting.take.queues)
+    }
+
+    /// The wait is over: nothing came, or nobody could be asked.
+    pub(super) fn handle_deadline(
+        &mut self,
+        base: &mut Base,
+        token: Token,
+        trouble: Option<Fault>,
+    ) -> Vec<QueueName> {
+        self.answer(base, token, trouble.map_or_else(|| Ok(Answer::Taken(Vec::new())), Err))
     }
 
     pub(super) fn forget(&mut self, base: &mut Base, token: Token) -> Vec<QueueName> {

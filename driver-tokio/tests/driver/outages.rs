@@ -81,6 +81,8 @@ async fn what_could_not_be_sent_is_told_in_time() {
     let not_sent = published.iter().filter(|answer| matches!(answer, Err(Error::NotSent { .. }))).count();
     assert!(not_sent >= 40 && published.iter().all(Result::is_err), "{published:?}");
     assert_eq!(client.ping().await, Err(Error::NotSent { why: Some(Refusal::NotConnected) }));
+    let taken = queue.take().wait(Duration::from_secs(1)).await;
+    assert_eq!(taken, Err(Error::NotSent { why: Some(Refusal::NotConnected) }));
     server.start();
     eventually("ready again", async || client.ping().await.is_ok()).await;
     assert!(queue.stats(0).await.unwrap().ready >= 1);

@@ -6,9 +6,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use delayline_tokio::QueueName;
+use delayline_tokio::{Error, QueueName};
 use futures_util::TryStreamExt;
-use futures_util::future::join_all;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -60,9 +59,20 @@ async fn array(app: &App, queue: &QueueName, body: Body) -> Result<Response, Pro
     if items.len() > body::JSON_ITEMS {
         return Err(body::too_many_items(items.len()));
     }
-    let outcomes = items.iter().map(|item| publish_one(app, queue, item.get().as_bytes()));
-    let results = join_all(outcomes).await;
-    Ok(Json(Results { results }).into_response())
+    let (mut read, mut drafts) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
+    for item in items {
+        read.push(item::read(item.get().as_bytes()).map(|draft| {
+            let id = draft.id.clone();
+            drafts.push(draft);
+            id
+        }));
+    }
+    let mut published = app.publish_all(queue, drafts).await?.into_iter();
+    let results = read.into_iter().map(|read| match read {
+        Ok(id) => Outcome::of(id.as_ref(), published.next().unwrap_or_else(|| Err(Error::Unknown.into()))),
+        Err(problem) => Outcome::error(None, problem),
+    });
+    Ok(Json(Results { results: results.collect() }).into_response())
 }
 
 /// Answers a line for each line as it is published. What the client does not read stays unsent, and then no more is read
@@ -102,8 +112,5 @@ async fn publish_one(app: &App, queue: &QueueName, json: &[u8]) -> Outcome {
         Err(problem) => return Outcome::error(None, problem),
     };
     let id = draft.id.clone();
-    match app.publish(queue, draft).await {
-        Ok(published) => Outcome::published(&published),
-        Err(problem) => Outcome::error(id.as_ref(), problem),
-    }
+    Outcome::of(id.as_ref(), app.publish(queue, draft).await)
 }

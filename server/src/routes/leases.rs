@@ -4,8 +4,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use delayline_tokio::{ExtendOutcome, Lease, Reason, SettleOutcome, Span, Verdict};
-use futures_util::future::join_all;
+use delayline_tokio::{Error, ExtendOutcome, Lease, Reason, SettleOutcome, Span, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -92,12 +91,12 @@ pub(super) async fn extend(
 }
 
 async fn settle(app: &App, lease: Lease, verdict: Verdict) -> Result<Response, Problem> {
-    let status = settled(app, lease, verdict).await?;
+    let status = status(app.client.settle(lease, verdict).await?)?;
     Ok(Json(json!({ "status": status })).into_response())
 }
 
-async fn settled(app: &App, lease: Lease, verdict: Verdict) -> Result<&'static str, Problem> {
-    match app.client.settle(lease, verdict).await? {
+fn status(outcome: SettleOutcome) -> Result<&'static str, Problem> {
+    match outcome {
         SettleOutcome::Done => Ok("ok"),
         SettleOutcome::Repeat => Ok("repeat"),
         SettleOutcome::Died => Ok("dead"),
@@ -164,21 +163,29 @@ pub(super) async fn settle_many(
     if items.len() > body::JSON_ITEMS {
         return Err(body::too_many_items(items.len()));
     }
-    let outcomes = items.iter().map(|item| settle_one(&app, item));
-    let results: Vec<Outcome> = join_all(outcomes).await;
+    let (mut wrong, mut leases) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
+    for item in items {
+        wrong.push(read(item).map(|lease| leases.push(lease)).err());
+    }
+    let mut settlements = app.client.settle_all(leases).await.into_iter();
+    let results = wrong.into_iter().map(|wrong| match wrong {
+        Some(problem) => Outcome::of(Err(problem)),
+        None => Outcome::of(
+            settlements.next().unwrap_or(Err(Error::Unknown)).map_err(Problem::from).and_then(status),
+        ),
+    });
+    let results: Vec<Outcome> = results.collect();
     Ok(Json(json!({ "results": results })).into_response())
 }
 
-async fn settle_one(app: &App, item: &RawValue) -> Outcome {
-    let settled = match read(item) {
-        Ok((lease, verdict)) => settled(app, lease, verdict).await,
-        Err(problem) => Err(problem),
-    };
-    match settled {
-        Ok(status) => Outcome { status, code: None, detail: None },
-        Err(problem) => {
-            let status = if matches!(problem.code, "stale" | "gone") { problem.code } else { "error" };
-            Outcome { status, code: Some(problem.code), detail: Some(problem.detail) }
+impl Outcome {
+    fn of(settled: Result<&'static str, Problem>) -> Outcome {
+        match settled {
+            Ok(status) => Outcome { status, code: None, detail: None },
+            Err(problem) => {
+                let status = if matches!(problem.code, "stale" | "gone") { problem.code } else { "error" };
+                Outcome { status, code: Some(problem.code), detail: Some(problem.detail) }
+            }
         }
     }
 }
