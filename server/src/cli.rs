@@ -22,7 +22,8 @@ Examples:
   delayline consume welcome --exec ./send.sh
   delayline stats welcome
 
-Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 Redis did not answer and trying again may help.";
+Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 Redis did not answer and trying again may help,
+130 told twice to stop.";
 
 /// A delayed-job queue on Redis
 #[derive(Debug, Parser)]

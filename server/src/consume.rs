@@ -11,11 +11,11 @@ use crate::exec;
 use crate::failure::Failure;
 use crate::job::Taken;
 use crate::redis::Redis;
-use crate::stop::stop_signal;
+use crate::stop::Stop;
 
 const PRINTED_AT_ONCE: u16 = 100;
 
-/// Prints jobs, or runs a command for each, until it is told to stop.
+/// Prints jobs, or runs a command for each, until it is told to stop; told twice, it kills the command.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 A command finds the payload on stdin, and around it DELAYLINE_QUEUE, DELAYLINE_ID, DELAYLINE_ATTEMPT,
@@ -54,9 +54,9 @@ struct Consumer {
 impl Consume {
     pub(crate) async fn run(&self, redis: &Redis, json: bool) -> Result<(), Failure> {
         let client = redis.connect(|| self.curl()).await?;
-        let done = self.consume(&client, json).await;
+        self.consume(&client, json).await?;
         client.close().await;
-        done
+        Ok(())
     }
 
     async fn consume(&self, client: &Client, json: bool) -> Result<(), Failure> {
@@ -75,14 +75,18 @@ impl Consume {
             let consumer = Arc::clone(&consumer);
             worker = worker.queue(queue, move |job| handle(Arc::clone(&consumer), job));
         }
-        let stopped = stop_signal()?;
-        let stop = async move {
+        let stop = Stop::listen()?;
+        let stopped = stop.clone().asked();
+        let finished = async move {
             tokio::select! {
                 () = consumer.finished.notified() => {}
                 () = stopped => {}
             }
         };
-        Ok(worker.run_until(stop).await?)
+        tokio::select! {
+            done = worker.run_until(finished) => Ok(done?),
+            () = stop.insisted() => Err(Failure::Interrupted),
+        }
     }
 
     fn curl(&self) -> String {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use delayline_tokio::{Job, Reason, Verdict};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::{ChildStderr, ChildStdin, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin, Command};
 use tokio::time::timeout;
 
 use crate::timestamp::Time;
@@ -28,9 +28,11 @@ pub(crate) async fn run(command: &str, job: &Job) -> Verdict {
 /// What went wrong, if something did: the end of stderr, or the exit status if that is empty.
 async fn attempt(command: &str, job: &Job) -> std::io::Result<Option<String>> {
     let mut child = shell(command, job).spawn()?;
+    let group = Group::of(&child);
     let tail = Tail::default();
     let copying = child.stderr.take().map(|stderr| tokio::spawn(copy(stderr, Arc::clone(&tail))));
     let ((), status) = tokio::join!(feed(child.stdin.take(), &job.body), child.wait());
+    group.ended();
     let status = status?;
     if let Some(copying) = copying {
         let _ = timeout(AFTERMATH, copying).await;
@@ -41,6 +43,39 @@ async fn attempt(command: &str, job: &Job) -> std::io::Result<Option<String>> {
     let tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
     let said = String::from_utf8_lossy(&tail).trim().to_string();
     Ok(Some(if said.is_empty() { status.to_string() } else { said }))
+}
+
+/// A command with all that it started: killed together when this is dropped before the command has ended.
+struct Group(#[cfg(unix)] Option<rustix::process::Pid>);
+
+#[cfg(unix)]
+impl Group {
+    fn of(leader: &Child) -> Group {
+        let id = leader.id().and_then(|id| i32::try_from(id).ok());
+        Group(id.and_then(rustix::process::Pid::from_raw))
+    }
+
+    fn ended(mut self) {
+        self.0 = None;
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+#[cfg(windows)]
+impl Group {
+    fn of(_: &Child) -> Group {
+        Group()
+    }
+
+    fn ended(self) {}
 }
 
 fn shell(command: &str, job: &Job) -> Command {

@@ -50,6 +50,9 @@ pub enum Failure {
     /// There is no such queue.
     #[error("there is no queue {0}: its first job makes it")]
     NoSuchQueue(String),
+    /// It was told twice to stop.
+    #[error("stopped at once: what was held comes back when its lease ends")]
+    Interrupted,
     /// Reading or writing failed.
     #[error(transparent)]
     Io(#[from] std::io::Error),
@@ -62,7 +65,8 @@ struct Shown<'a> {
 }
 
 impl Failure {
-    /// 1 if it was refused, 2 if the command line was wrong, 3 if Redis did not answer and trying again may help.
+    /// 1 if it was refused, 2 if the command line was wrong, 3 if Redis did not answer and trying again may help, 130 if
+    /// it was told twice to stop.
     pub fn exit_code(&self) -> u8 {
         match self {
             Failure::NoRedis { .. }
@@ -72,6 +76,8 @@ impl Failure {
             Failure::Queue(
                 Error::NotSent { .. } | Error::Unknown | Error::Busy | Error::Unreachable { .. },
             ) => 3,
+            // As a shell says it of whatever ctrl-c has ended.
+            Failure::Interrupted => 130,
             _ => 1,
         }
     }
@@ -85,6 +91,7 @@ impl Failure {
             Failure::Usage(_) => ("usage", self.to_string()),
             Failure::Duplicate { .. } => ("duplicate", self.to_string()),
             Failure::NoSuchQueue(_) => ("no_such_queue", self.to_string()),
+            Failure::Interrupted => ("interrupted", self.to_string()),
             Failure::Io(_) => ("io", self.to_string()),
             Failure::Queue(error) => {
                 let problem = Problem::from(error);

@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::failure::Failure;
 use crate::redis::Redis;
 use crate::routes::router;
-use crate::stop::stop_signal;
+use crate::stop::Stop;
 
 const PAYLOAD_MAX: u64 = 16 << 20;
 const GRACE: Duration = Duration::from_secs(10);
@@ -97,10 +97,14 @@ async fn out_of_patience(mut closing: watch::Receiver<bool>) {
 }
 
 impl Serve {
-    /// Serves until it is told to stop, by SIGTERM or ctrl-c.
+    /// Serves until it is told to stop, by SIGTERM or ctrl-c; told twice, it finishes nothing.
     pub(crate) async fn run(&self, redis: &Redis) -> Result<(), Failure> {
-        let stop = stop_signal()?;
-        Server::bind(self, redis).await?.run_until(stop).await
+        let stop = Stop::listen()?;
+        let server = Server::bind(self, redis).await?;
+        tokio::select! {
+            done = server.run_until(stop.clone().asked()) => done,
+            () = stop.insisted() => Err(Failure::Interrupted),
+        }
     }
 
     fn max_payload(&self) -> Result<usize, Failure> {

@@ -1,20 +1,40 @@
 use std::io;
-use std::process::exit;
 
-/// What a shell answers for a process that ctrl-c ended.
-const INTERRUPTED: i32 = 130;
+use tokio::sync::watch;
 
-/// Listens for SIGTERM and ctrl-c from now on; the future ends when the process is told to stop. Told a second time, it
-/// ends at once: leases bring back what it held.
-pub(crate) fn stop_signal() -> io::Result<impl Future<Output = ()> + Send + 'static> {
-    let mut signals = Signals::listen()?;
-    Ok(async move {
-        signals.next().await;
+/// How often the process was told to stop, by SIGTERM or ctrl-c.
+#[derive(Clone)]
+pub(crate) struct Stop(watch::Receiver<u32>);
+
+impl Stop {
+    /// Listens from now on.
+    pub(crate) fn listen() -> io::Result<Stop> {
+        let mut signals = Signals::listen()?;
+        let (told, stop) = watch::channel(0);
         tokio::spawn(async move {
-            signals.next().await;
-            exit(INTERRUPTED);
+            loop {
+                signals.next().await;
+                told.send_modify(|told| *told += 1);
+            }
         });
-    })
+        Ok(Stop(stop))
+    }
+
+    /// Ends when the process is told to finish.
+    pub(crate) async fn asked(self) {
+        self.told(1).await;
+    }
+
+    /// Ends when the process is told again: not to wait for what it has begun.
+    pub(crate) async fn insisted(self) {
+        self.told(2).await;
+    }
+
+    async fn told(mut self, times: u32) {
+        if self.0.wait_for(|told| *told >= times).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
 }
 
 #[cfg(unix)]

@@ -1,8 +1,9 @@
 use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 use crate::redis_server::RedisServer;
 
@@ -199,7 +200,30 @@ async fn serve_says_that_nothing_survives_and_stops_when_told() {
         1,
         "{said:?}"
     );
-    let pid = serve.id().unwrap().to_string();
-    assert!(Command::new("kill").args(["-TERM", &pid]).status().await.unwrap().success());
+    signal("-TERM", &serve).await;
     assert!(serve.wait().await.unwrap().success());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn told_twice_to_stop_it_waits_for_nothing() {
+    let redis = RedisServer::start(&[]).await;
+    run(&redis, &["publish", "q", "x"]).await;
+    let mut consume = delayline(Some(&redis), &["consume", "q", "--exec", "echo begun; sleep 600; true"]);
+    let mut consume = consume.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(consume.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("begun"));
+    let begun = Instant::now();
+    while consume.try_wait().unwrap().is_none() {
+        signal("-INT", &consume).await;
+        assert!(begun.elapsed() < Duration::from_secs(10), "it still waits");
+    }
+    assert_eq!(consume.wait().await.unwrap().code(), Some(130));
+    assert_eq!(lines.next_line().await.unwrap(), None, "what it started holds stdout open");
+}
+
+#[cfg(unix)]
+async fn signal(which: &str, process: &Child) {
+    let pid = process.id().unwrap().to_string();
+    assert!(Command::new("kill").args([which, &pid]).status().await.unwrap().success());
 }
