@@ -285,3 +285,27 @@ pub struct Counters {
     /// Times a record was put back because it is of a newer version.
     pub newer: u64,
 }
+
+impl Counters {
+    /// Each by the name it has in `meta`, in the order in which statistics answer them.
+    pub fn named(&self) -> [(&'static str, u64); 16] {
+        [
+            ("published", self.published),
+            ("granted", self.granted),
+            ("acked", self.acked),
+            ("nacked", self.nacked),
+            ("snoozed", self.snoozed),
+            ("released", self.released),
+            ("ended", self.ended),
+            ("died", self.died),
+            ("requeued", self.requeued),
+            ("purged", self.purged),
+            ("cancelled", self.cancelled),
+            ("expired", self.expired),
+            ("forwarded", self.forwarded),
+            ("lost", self.lost),
+            ("unreadable", self.unreadable),
+            ("newer", self.newer),
+        ]
+    }
+}

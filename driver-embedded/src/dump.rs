@@ -3,7 +3,7 @@ use std::fmt::Display;
 
 use bytes::Bytes;
 use delayline_core::{
-    CancelOutcome, Counters, JobId, Keyspace, PublishOutcome, QueueConfig, QueueName, RescheduleOutcome,
+    CancelOutcome, JobId, Keyspace, PublishOutcome, QueueConfig, QueueName, RescheduleOutcome,
 };
 
 use crate::destination::Destination;
@@ -129,7 +129,9 @@ fn meta_fields(meta: &Meta) -> Fields {
     fields.maybe("mean", meta.mean);
     fields.maybe("exp", meta.exp);
     fields.maybe("big", meta.big);
-    counter_fields(&meta.counters, &mut fields);
+    for (name, count) in meta.counters.named() {
+        fields.maybe(name, (count > 0).then_some(count));
+    }
     for (lane, past) in &meta.lanes {
         fields.put(lane_text(lane), past_text(past));
     }
@@ -146,29 +148,6 @@ fn config_fields(config: &QueueConfig, fields: &mut Fields) {
     fields.maybe("max_jobs", config.max_jobs);
     fields.maybe("max_bytes", config.max_bytes);
     fields.maybe("forward", config.forward.as_ref());
-}
-
-fn counter_fields(counters: &Counters, fields: &mut Fields) {
-    for (name, count) in [
-        ("published", counters.published),
-        ("granted", counters.granted),
-        ("acked", counters.acked),
-        ("nacked", counters.nacked),
-        ("snoozed", counters.snoozed),
-        ("released", counters.released),
-        ("ended", counters.ended),
-        ("died", counters.died),
-        ("requeued", counters.requeued),
-        ("purged", counters.purged),
-        ("cancelled", counters.cancelled),
-        ("expired", counters.expired),
-        ("forwarded", counters.forwarded),
-        ("lost", counters.lost),
-        ("unreadable", counters.unreadable),
-        ("newer", counters.newer),
-    ] {
-        fields.maybe(name, (count > 0).then_some(count));
-    }
 }
 
 fn lane_text(lane: &Lane) -> String {

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
-use delayline_tokio::{Counters, QueueName, Stats};
+use delayline_tokio::{QueueName, Stats};
 
 use crate::app::Shared;
 
@@ -66,7 +66,7 @@ pub(crate) fn render_queues(queues: &[(QueueName, Stats)]) -> String {
         "What happened to jobs since the queue came to be.",
     );
     for (queue, stats) in queues {
-        for (event, count) in events(&stats.counters) {
+        for (event, count) in stats.counters.named() {
             sample(
                 &mut text,
                 "delayline_queue_events_total",
@@ -82,28 +82,6 @@ pub(crate) fn render_queues(queues: &[(QueueName, Stats)]) -> String {
 pub(crate) fn single(text: &mut String, name: &str, help: &str, value: u64) {
     family(text, name, "gauge", help);
     let _ = writeln!(text, "{name} {value}");
-}
-
-/// Every counter by its name.
-pub(crate) fn events(counters: &Counters) -> [(&'static str, u64); 16] {
-    [
-        ("published", counters.published),
-        ("granted", counters.granted),
-        ("acked", counters.acked),
-        ("nacked", counters.nacked),
-        ("snoozed", counters.snoozed),
-        ("released", counters.released),
-        ("ended", counters.ended),
-        ("died", counters.died),
-        ("requeued", counters.requeued),
-        ("purged", counters.purged),
-        ("cancelled", counters.cancelled),
-        ("expired", counters.expired),
-        ("forwarded", counters.forwarded),
-        ("lost", counters.lost),
-        ("unreadable", counters.unreadable),
-        ("newer", counters.newer),
-    ]
 }
 
 fn family(text: &mut String, name: &str, kind: &str, help: &str) {

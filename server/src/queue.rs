@@ -4,7 +4,6 @@ use delayline_tokio::{Counters, QueueName, Stats};
 use serde::{Serialize, Serializer};
 
 use crate::document::Document;
-use crate::metrics::events;
 use crate::timestamp::Time;
 
 /// A queue as JSON.
@@ -34,7 +33,7 @@ struct Sizes {
 }
 
 fn by_name<S: Serializer>(counters: &Counters, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(events(counters))
+    serializer.collect_map(counters.named())
 }
 
 impl Queue {
@@ -80,7 +79,7 @@ impl fmt::Display for Queue {
         if let Some(oldest_due) = self.oldest_due {
             writeln!(f, "  {:<12} {oldest_due}", "oldest due")?;
         }
-        for (event, count) in events(&self.counters).iter().filter(|(_, count)| *count > 0) {
+        for (event, count) in self.counters.named().iter().filter(|(_, count)| *count > 0) {
             writeln!(f, "  {event:<12} {count:>12}")?;
         }
         writeln!(f, "  {:<12} {}", "config", serde_json::to_string(&self.config).unwrap_or_default())

@@ -97,10 +97,13 @@ async fn out_of_patience(mut closing: watch::Receiver<bool>) {
 }
 
 impl Serve {
-    /// Serves until it is told to stop, by SIGTERM or ctrl-c; told twice, it finishes nothing.
+    /// Serves until it is told to stop, by SIGTERM or ctrl-c; told twice, it waits for nothing.
     pub(crate) async fn run(&self, redis: &Redis) -> Result<(), Failure> {
         let stop = Stop::listen()?;
-        let server = Server::bind(self, redis).await?;
+        let server = tokio::select! {
+            bound = Server::bind(self, redis) => bound?,
+            () = stop.clone().asked() => return Ok(()),
+        };
         tokio::select! {
             done = server.run_until(stop.clone().asked()) => done,
             () = stop.insisted() => Err(Failure::Interrupted),

@@ -3,6 +3,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
 
 use crate::redis_server::RedisServer;
@@ -202,6 +203,19 @@ async fn serve_says_that_nothing_survives_and_stops_when_told() {
     );
     signal("-TERM", &serve).await;
     assert!(serve.wait().await.unwrap().success());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn serve_stops_when_told_while_it_connects() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("redis://{}/", silent.local_addr().unwrap());
+    let mut serve = delayline(None, &["serve", "--listen", "127.0.0.1:0", "--redis", &url]).spawn().unwrap();
+    let _connection = silent.accept().await.unwrap();
+    let begun = Instant::now();
+    signal("-TERM", &serve).await;
+    assert!(serve.wait().await.unwrap().success());
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
 #[cfg(unix)]
