@@ -13,6 +13,9 @@ const SLACK_US: i128 = 50_000;
 #[derive(Clone, Debug)]
 pub struct ClockModel {
     redis_quantum_us: i128,
+    engine_quantum_us: i128,
+    drift_ppm: u64,
+    due_drift_ppm: u64,
     known: Option<Known>,
 }
 
@@ -50,7 +53,24 @@ impl ClockModel {
     /// A model that knows nothing yet. `redis_quantum_us` is the resolution of the `TIME` it will be shown: 1 for
     /// Redis, 1,000 for a store that keeps milliseconds.
     pub fn new(redis_quantum_us: u32) -> ClockModel {
-        ClockModel { redis_quantum_us: i128::from(redis_quantum_us.max(1)), known: None }
+        ClockModel {
+            redis_quantum_us: i128::from(redis_quantum_us.max(1)),
+            engine_quantum_us: ENGINE_QUANTUM_US,
+            drift_ppm: DRIFT_PPM,
+            due_drift_ppm: DUE_DRIFT_PPM,
+            known: None,
+        }
+    }
+
+    /// A model for an engine whose clock is the store's, in whole milliseconds: a test's clock, a simulator's.
+    pub fn same() -> ClockModel {
+        ClockModel {
+            redis_quantum_us: 1,
+            engine_quantum_us: 1,
+            drift_ppm: 0,
+            due_drift_ppm: 0,
+            known: None,
+        }
     }
 
     /// Takes in one reply: `sent` is the time under which the request was polled, `received` the time of the reply,
@@ -60,7 +80,7 @@ impl ClockModel {
         let Some(known) = self.known.replace(heard) else {
             return Sample::First;
         };
-        let expected = known.widened(received);
+        let expected = known.widened(received, self.drift_ppm);
         let low = heard.low.max(expected.low);
         let high = heard.high.min(expected.high);
         if low <= high {
@@ -83,16 +103,16 @@ impl ClockModel {
         let known = self.known?;
         let wait = i128::from(due.0) * 1000 - known.low - us(known.at);
         let wait = u64::try_from(wait.max(0)).unwrap_or(u64::MAX);
-        let drift = wait.saturating_mul(DUE_DRIFT_PPM).div_ceil(1_000_000 - DUE_DRIFT_PPM);
+        let drift = wait.saturating_mul(self.due_drift_ppm).div_ceil(1_000_000 - self.due_drift_ppm);
         Some(now.max(known.at + wait.saturating_add(drift).div_ceil(1000)))
     }
 
     /// The earliest and the latest that Redis's clock can stand at when the engine's reads `now`, allowing 500 ppm of
     /// drift since the last sample; `None` before the first.
     pub fn redis_now(&self, now: Millis) -> Option<(UnixMicros, UnixMicros)> {
-        let known = self.known?.widened(now);
+        let known = self.known?.widened(now, self.drift_ppm);
         let earliest = us(now) + known.low;
-        let latest = us(now) + ENGINE_QUANTUM_US - 1 + known.high;
+        let latest = us(now) + self.engine_quantum_us - 1 + known.high;
         Some((micros(earliest), micros(latest)))
     }
 
@@ -111,22 +131,22 @@ impl ClockModel {
     fn heard(&self, sent: Millis, received: Millis, redis: UnixMicros) -> Known {
         let time = i128::from(redis.0);
         Known {
-            low: time - (us(received) + ENGINE_QUANTUM_US - 1),
-            high: time + self.redis_quantum_us - 1 - us(sent) + drift(received.since(sent)),
+            low: time - (us(received) + self.engine_quantum_us - 1),
+            high: time + self.redis_quantum_us - 1 - us(sent) + drift(received.since(sent), self.drift_ppm),
             at: received,
         }
     }
 }
 
 impl Known {
-    fn widened(self, now: Millis) -> Known {
-        let drift = drift(now.since(self.at));
+    fn widened(self, now: Millis, ppm: u64) -> Known {
+        let drift = drift(now.since(self.at), ppm);
         Known { low: self.low - drift, high: self.high + drift, at: self.at.max(now) }
     }
 }
 
-fn drift(ms: u64) -> i128 {
-    (i128::from(ms) * i128::from(DRIFT_PPM) + 999) / 1000
+fn drift(ms: u64, ppm: u64) -> i128 {
+    (i128::from(ms) * i128::from(ppm) + 999) / 1000
 }
 
 fn us(time: Millis) -> i128 {
@@ -269,6 +289,17 @@ mod tests {
         assert_eq!(model.ask_at(Millis(1000), UnixMs(5_000)), Some(Millis(1001)));
         assert_eq!(model.ask_at(Millis(1000), UnixMs(15_000)), Some(Millis(11_002)));
         assert_eq!(model.ask_at(Millis(20_000), UnixMs(15_000)), Some(Millis(20_000)));
+    }
+
+    #[test]
+    fn a_clock_that_is_the_same_is_known_to_the_millisecond() {
+        let mut model = ClockModel::same();
+        model.sample(Millis(1000), Millis(1000), UnixMicros(5_000_000));
+        assert_eq!(model.ask_at(Millis(1000), UnixMs(5_000)), Some(Millis(1000)));
+        let month = 30 * 86_400_000;
+        assert_eq!(model.ask_at(Millis(1000), UnixMs(5_000 + month)), Some(Millis(1000 + month)));
+        let then = UnixMicros((5_000 + month) * 1000);
+        assert_eq!(model.redis_now(Millis(1000 + month)), Some((then, then)));
     }
 
     #[test]

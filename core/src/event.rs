@@ -37,6 +37,22 @@ pub enum Event {
         /// What.
         outcome: SettleOutcome,
     },
+    /// The verdict on a managed job could not be carried out, or nobody knows whether it was: if not, the job comes back
+    /// when its lease ends.
+    Unsettled(Held),
+    /// What happened in a queue though nobody asked, by this engine's tending.
+    Tended {
+        /// Where.
+        queue: QueueName,
+        /// Leases that had ended: their jobs wait again, or are dead.
+        ended: u64,
+        /// Jobs that expired.
+        expired: u64,
+        /// Dead letters past their retention.
+        purged: u64,
+        /// Jobs handed on.
+        forwarded: u64,
+    },
     /// Something went wrong that no caller waits for; worth a log line.
     Fault(Fault),
     /// All is done and sent: nothing more will happen.

@@ -39,11 +39,12 @@ pub(super) struct BatchId(pub(super) u64);
 
 impl Base {
     pub(super) fn new(config: Config, identity: Identity, now: Millis) -> Base {
+        let clock = if config.same_clock { ClockModel::same() } else { ClockModel::default() };
         Base {
             now,
             config,
             identity,
-            clock: ClockModel::default(),
+            clock,
             wheel: Wheel::new(now),
             events: VecDeque::new(),
             wakeable: false,

@@ -172,14 +172,17 @@ impl Pump {
         tending.timer = Some(base.wheel.insert(next.max(base.now + 1), Timer::Peek(shard)));
     }
 
-    /// What was reaped or expired is told to nobody: the store counts it.
     pub(super) fn handle_tended(&mut self, base: &mut Base, queue: &QueueName, landed: Landed) {
         let Some(tended) = self.queues.get_mut(queue) else { return };
         tended.flying = false;
         let mut again = tended.again && !base.draining;
         let mut next = None;
         match landed.reply {
-            Some(Reply::Tended { time, next: at, more, forward, .. }) => {
+            Some(Reply::Tended { time, ended, expired, purged, forwarded, next: at, more, forward }) => {
+                if ended + expired + purged + forwarded > 0 {
+                    let queue = queue.clone();
+                    base.events.push_back(Event::Tended { queue, ended, expired, purged, forwarded });
+                }
                 let found = forward.is_some() && forward != tended.forward;
                 tended.forward = forward;
                 again |= (more || found) && !base.draining;

@@ -187,13 +187,15 @@ impl Settler {
         let fault = batch.fault(reply);
         let mut told = false;
         for who in whose {
-            match who {
-                Whose::Caller(token) => self.answer(base, token, Err(fault.clone())),
-                Whose::Held(_) | Whose::Nobody if !told => {
-                    told = true;
-                    base.events.push_back(Event::Fault(fault.clone()));
-                }
-                Whose::Held(_) | Whose::Nobody => {}
+            if let Whose::Caller(token) = who {
+                self.answer(base, token, Err(fault.clone()));
+                continue;
+            }
+            if !core::mem::replace(&mut told, true) {
+                base.events.push_back(Event::Fault(fault.clone()));
+            }
+            if let (Whose::Held(held), Command::Settle { .. }) = (who, &batch.command) {
+                base.events.push_back(Event::Unsettled(held));
             }
         }
     }
