@@ -64,13 +64,7 @@ impl ClockModel {
 
     /// A model for an engine whose clock is the store's, in whole milliseconds: a test's clock, a simulator's.
     pub fn same() -> ClockModel {
-        ClockModel {
-            redis_quantum_us: 1,
-            engine_quantum_us: 1,
-            drift_ppm: 0,
-            due_drift_ppm: 0,
-            known: None,
-        }
+        ClockModel { redis_quantum_us: 1, engine_quantum_us: 1, drift_ppm: 0, due_drift_ppm: 0, known: None }
     }
 
     /// Takes in one reply: `sent` is the time under which the request was polled, `received` the time of the reply,

@@ -1,3 +1,4 @@
+use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
 use core::str::FromStr;
@@ -26,7 +27,7 @@ impl JobId {
             self.0.bytes().fold(salt, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         let second_half = ordered::<7>(u128::from(mixed >> 22));
         let second_half = second_half.iter().map(|&byte| char::from(byte));
-        JobId(self.0.chars().take(7).chain(second_half).collect::<alloc::string::String>().into())
+        JobId(self.0.chars().take(7).chain(second_half).collect::<String>().into())
     }
 }
 
@@ -40,6 +41,36 @@ impl FromStr for JobId {
         } else {
             Err(NameError::new("job id", id, "A-Z a-z 0-9 . _ - ~ : @ + = , ! * ( )"))
         }
+    }
+}
+
+impl TryFrom<&str> for JobId {
+    type Error = NameError;
+
+    fn try_from(id: &str) -> Result<JobId, NameError> {
+        id.parse()
+    }
+}
+
+impl TryFrom<String> for JobId {
+    type Error = NameError;
+
+    fn try_from(id: String) -> Result<JobId, NameError> {
+        id.parse()
+    }
+}
+
+impl TryFrom<&String> for JobId {
+    type Error = NameError;
+
+    fn try_from(id: &String) -> Result<JobId, NameError> {
+        id.parse()
+    }
+}
+
+impl From<&JobId> for JobId {
+    fn from(id: &JobId) -> JobId {
+        id.clone()
     }
 }
 
@@ -77,7 +108,7 @@ impl JobIds {
             self.count += 1;
         }
         let text = ordered::<14>(u128::from(self.unix_ms) << 42 | u128::from(self.count));
-        JobId(text.iter().map(|&byte| char::from(byte)).collect::<alloc::string::String>().into())
+        JobId(text.iter().map(|&byte| char::from(byte)).collect::<String>().into())
     }
 }
 

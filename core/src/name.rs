@@ -1,5 +1,6 @@
 use alloc::string::String;
 use alloc::sync::Arc;
+use core::convert::Infallible;
 use core::fmt;
 use core::str::FromStr;
 
@@ -30,6 +31,13 @@ pub struct NameError {
 impl NameError {
     pub(crate) fn new(what: &'static str, name: &str, alphabet: &'static str) -> NameError {
         NameError { what, name: name.chars().take(160).collect(), alphabet }
+    }
+}
+
+/// A name that is one already cannot be wrong.
+impl From<Infallible> for NameError {
+    fn from(never: Infallible) -> NameError {
+        match never {}
     }
 }
 

@@ -42,14 +42,14 @@ pub enum AddressError {
 /// A URL, read.
 #[derive(Debug)]
 pub(crate) struct Address {
-    pub(crate) site: Site,
+    pub(crate) target: Target,
     pub(crate) prefix: Option<String>,
     pub(crate) shards: Option<u16>,
 }
 
 /// Where jobs are kept.
 #[derive(Debug)]
-pub(crate) enum Site {
+pub(crate) enum Target {
     Redis(Box<ConnectionInfo>),
     #[cfg(feature = "memory")]
     Memory(Option<String>),
@@ -96,7 +96,7 @@ fn memory(rest: &str) -> Result<Address, AddressError> {
         }
     }
     let name = (!name.is_empty()).then(|| name.to_owned());
-    Ok(Address { site: Site::Memory(name), prefix, shards })
+    Ok(Address { target: Target::Memory(name), prefix, shards })
 }
 
 fn redis(url: &str) -> Result<Address, AddressError> {
@@ -114,7 +114,7 @@ fn redis(url: &str) -> Result<Address, AddressError> {
         }
     }
     let info = parsed.into_connection_info().map_err(|error| AddressError::Redis(reason(&error)))?;
-    Ok(Address { site: Site::Redis(Box::new(info)), prefix, shards })
+    Ok(Address { target: Target::Redis(Box::new(info)), prefix, shards })
 }
 
 /// What a library's error says without what it may quote.
@@ -164,10 +164,10 @@ mod tests {
     }
 
     fn redis_info(address: Address) -> Box<ConnectionInfo> {
-        match address.site {
-            Site::Redis(info) => info,
+        match address.target {
+            Target::Redis(info) => info,
             #[cfg(feature = "memory")]
-            Site::Memory(_) => panic!("not Redis"),
+            Target::Memory(_) => panic!("not Redis"),
         }
     }
 
@@ -175,9 +175,9 @@ mod tests {
     #[cfg(feature = "memory")]
     fn memory_has_a_name_or_none() {
         let address = Address::parse("memory://shop?shards=3").unwrap();
-        assert!(matches!(address.site, Site::Memory(Some(name)) if name == "shop"));
+        assert!(matches!(address.target, Target::Memory(Some(name)) if name == "shop"));
         assert_eq!(address.shards, Some(3));
-        assert!(matches!(Address::parse("memory://").unwrap().site, Site::Memory(None)));
+        assert!(matches!(Address::parse("memory://").unwrap().target, Target::Memory(None)));
     }
 
     #[test]

@@ -1,20 +1,22 @@
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use delayline_core::{Answer, Ask, Ceiling, Config, Prefix, Pumping, Refusal, Shards};
 
-use crate::address::{self, Address, AddressError, Site};
+use crate::address::{self, Address, AddressError, Target};
 use crate::client::{Client, Limits, Office};
 use crate::entropy::{self, Ids};
 use crate::inbox::{Desk, unexpected};
-use crate::link::Trouble;
 use crate::owner::{self, Plan};
+use crate::site::{Site, Trouble};
 use crate::store::Store;
 use crate::{Error, invalid};
 
 const LAYOUT: u32 = 1;
 const OLDEST: (u16, u16, u16) = (6, 2, 0);
 const PROBE: Duration = Duration::from_secs(2);
+/// How long a Redis is waited for at a time, before the next word about it.
+const PATIENCE: Duration = Duration::from_secs(5);
 const OVERHEAD: usize = 64 << 10;
 
 /// The options of a [`Client`].
@@ -25,7 +27,7 @@ pub struct ClientBuilder {
     shards: Option<u16>,
     strict: bool,
     pump: Pumping,
-    connect_timeout: Duration,
+    connect_timeout: Option<Duration>,
     backlog: (usize, usize),
     limits: Limits,
 }
@@ -38,7 +40,7 @@ impl Default for ClientBuilder {
             shards: None,
             strict: false,
             pump: Pumping::WhileTaking,
-            connect_timeout: Duration::from_secs(10),
+            connect_timeout: None,
             backlog: (config.pending_jobs, config.pending_bytes),
             limits: Limits {
                 max_payload: 1 << 20,
@@ -108,9 +110,10 @@ impl ClientBuilder {
         self
     }
 
-    /// How long connecting may take; 10 s if not called.
+    /// How long a Redis that is not there is waited for; for as long as it takes if not called, with log lines that say
+    /// so. With zero, the first failure to connect is final. A Redis that does not let us in is not waited for.
     pub fn connect_timeout(mut self, timeout: Duration) -> ClientBuilder {
-        self.connect_timeout = timeout;
+        self.connect_timeout = Some(timeout);
         self
     }
 
@@ -122,17 +125,17 @@ impl ClientBuilder {
 
     /// Connects to an address: see [`Client::connect`].
     pub async fn connect(mut self, url: &str) -> Result<Client, Error> {
-        let Address { site, prefix, shards } = Address::parse(url)?;
+        let Address { target, prefix, shards } = Address::parse(url)?;
         self.prefix = self.prefix.or(prefix);
         self.shards = self.shards.or(shards);
-        let (store, address) = match site {
-            Site::Redis(info) => {
+        let (store, address) = match target {
+            Target::Redis(info) => {
                 let address = address::shown(&info);
                 let opened = redis::Client::open(*info);
                 (Store::Redis(opened.map_err(|_| Error::Address(AddressError::Form))?), address)
             }
             #[cfg(feature = "memory")]
-            Site::Memory(name) => {
+            Target::Memory(name) => {
                 let address = format!("memory://{}", name.as_deref().unwrap_or_default());
                 let shards = self.wanted()?.unwrap_or_default();
                 let memory = crate::memory::Memory::open(name.as_deref(), shards);
@@ -160,10 +163,9 @@ impl ClientBuilder {
         let wanted = self.wanted()?;
         let prefix: Prefix = self.prefix.as_deref().map_or_else(|| Ok(Prefix::default()), str::parse)?;
         let mut shards = wanted.unwrap_or_default();
-        let trouble = Trouble::default();
-        let opening =
-            Opening { builder: &self, store: &store, address: &address, prefix: &prefix, trouble: &trouble };
-        let mut desk = opening.start(shards).await?;
+        let site = Arc::new(Site::new(address.clone()));
+        let opening = Opening { builder: &self, store: &store, prefix: &prefix, site: &site };
+        let mut desk = opening.start(shards)?;
         let found = opening.open(&desk, shards).await?;
         if found != shards {
             if wanted.is_some() {
@@ -171,12 +173,25 @@ impl ClientBuilder {
                 return Err(Error::ShardsMismatch { address, wanted, found });
             }
             shards = found;
-            desk = opening.start(shards).await?;
+            desk = opening.start(shards)?;
         }
         let version = opening.probe(&desk).await?;
-        let ids = Ids::new()?;
+        let ids = Ids::new(&store)?;
         let limits = self.limits;
-        let office = Office { desk, ids, limits, store, address, prefix, shards, version };
+        let office = Office { desk, ids, limits, store, prefix, shards, version };
+        Ok(Client { office: Arc::new(office) })
+    }
+
+    /// A client of a test's store, which is there at once.
+    #[cfg(feature = "memory")]
+    pub(crate) fn at_once(self, store: Store, address: String) -> Result<Client, Error> {
+        let (shards, prefix) = (Shards::default(), Prefix::default());
+        let site = Arc::new(Site::new(address));
+        let opening = Opening { builder: &self, store: &store, prefix: &prefix, site: &site };
+        let desk = opening.start(shards)?;
+        let ids = Ids::new(&store)?;
+        let limits = self.limits;
+        let office = Office { desk, ids, limits, store, prefix, shards, version: None };
         Ok(Client { office: Arc::new(office) })
     }
 }
@@ -185,13 +200,12 @@ impl ClientBuilder {
 struct Opening<'a> {
     builder: &'a ClientBuilder,
     store: &'a Store,
-    address: &'a str,
     prefix: &'a Prefix,
-    trouble: &'a Trouble,
+    site: &'a Arc<Site>,
 }
 
 impl Opening<'_> {
-    async fn start(&self, shards: Shards) -> Result<Desk, Error> {
+    fn start(&self, shards: Shards) -> Result<Desk, Error> {
         let ClientBuilder { backlog: (jobs, bytes), limits, pump, .. } = *self.builder;
         let config = Config {
             shards,
@@ -199,7 +213,7 @@ impl Opening<'_> {
             pending_jobs: jobs,
             pending_bytes: bytes.max(limits.max_payload.saturating_add(OVERHEAD)),
             ceiling: limits.ceiling,
-            salt: entropy::random()?,
+            salt: entropy::salt(self.store)?,
             ..Config::default()
         };
         let plan = Plan {
@@ -207,39 +221,61 @@ impl Opening<'_> {
             prefix: self.prefix.clone(),
             config,
             grace: limits.grace,
-            handlers: None,
-            trouble: self.trouble.clone(),
+            runner: None,
+            site: self.site.clone(),
         };
-        owner::start(plan).await
+        owner::start(plan)
     }
 
-    /// Opens the deployment, and answers how many shards it has.
+    /// Opens the deployment, once it can be reached, and answers how many shards it has.
     async fn open(&self, desk: &Desk, shards: Shards) -> Result<Shards, Error> {
-        match desk.request(Ask::Open { shards }, self.builder.connect_timeout).await {
-            Ok(Answer::Opened { layout, .. }) if layout > LAYOUT => {
-                Err(Error::NewerLayout { address: self.address.to_owned(), found: layout })
+        let limit = self.builder.connect_timeout;
+        let is_final = |trouble: &Trouble| trouble.is_denied || limit == Some(Duration::ZERO);
+        let begun = Instant::now();
+        loop {
+            let left = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
+            let patience = match left {
+                Some(left) if left < PATIENCE && limit != Some(Duration::ZERO) => left,
+                _ => PATIENCE,
+            };
+            let answer = tokio::select! {
+                answer = desk.request(Ask::Open { shards }, patience) => answer,
+                trouble = self.site.fails(is_final) => return Err(self.unreachable(Some(trouble), None)),
+            };
+            let why = match answer {
+                Ok(Answer::Opened { layout, .. }) if layout > LAYOUT => {
+                    return Err(Error::NewerLayout { address: self.address().to_owned(), found: layout });
+                }
+                Ok(Answer::Opened { shards, .. }) => return Ok(shards),
+                Ok(other) => return Err(unexpected(&other)),
+                // A server that is too old cannot run the script either: its version says more.
+                Err(error @ Error::Broken(_)) => return Err(self.probe(desk).await.err().unwrap_or(error)),
+                Err(Error::NotSent { why, .. }) => why.filter(|why| *why != Refusal::NotConnected),
+                Err(Error::Unknown { .. }) => None,
+                Err(other) => return Err(other),
+            };
+            let is_over = limit.is_some_and(|limit| begun.elapsed() >= limit);
+            if is_over || why == Some(Refusal::Denied) {
+                return Err(self.unreachable(self.site.last_trouble(), why));
             }
-            Ok(Answer::Opened { shards, .. }) => Ok(shards),
-            Ok(other) => Err(unexpected(&other)),
-            // A server that is too old cannot run the script either: its version says more.
-            Err(error @ Error::Broken(_)) => Err(self.probe(desk).await.err().unwrap_or(error)),
-            Err(Error::NotSent { why }) => {
-                let refused = why.filter(|why| *why != Refusal::NotConnected).map(|why| why.to_string());
-                let why = refused.or_else(|| self.trouble.last());
-                let why = why.unwrap_or_else(|| "Redis does not answer".to_owned());
-                Err(Error::Unreachable { address: self.address.to_owned(), why })
-            }
-            Err(Error::Unknown) => Err(Error::Unreachable {
-                address: self.address.to_owned(),
-                why: self.trouble.last().unwrap_or_else(|| "Redis does not answer".to_owned()),
-            }),
-            Err(other) => Err(other),
+            let error = self.unreachable(self.site.last_trouble(), why);
+            tracing::warn!(%error, "waiting for Redis");
         }
+    }
+
+    fn address(&self) -> &str {
+        &self.site.address
+    }
+
+    fn unreachable(&self, trouble: Option<Trouble>, refusal: Option<Refusal>) -> Error {
+        let why = refusal.map(|refusal| refusal.to_string()).or(trouble.map(|trouble| trouble.why));
+        let why = why.unwrap_or_else(|| "Redis does not answer".to_owned());
+        Error::Unreachable { address: self.address().to_owned(), why }
     }
 
     /// Reads version and policy, if the server lets us.
     async fn probe(&self, desk: &Desk) -> Result<Option<(u16, u16, u16)>, Error> {
-        let address = self.address;
+        let address = self.address();
         let (version, policy) = match desk.request(Ask::Server, PROBE).await {
             Ok(Answer::Server { version, policy }) => (version, policy),
             other => {

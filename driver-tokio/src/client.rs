@@ -1,13 +1,20 @@
 use std::fmt;
+use std::future::{Future, IntoFuture};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use delayline_core::{
     Answer, Ask, Ceiling, ExtendOutcome, Lease, Prefix, QueueName, SettleOutcome, Shard, Shards, UnixMs,
     Verdict,
 };
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::builder::ClientBuilder;
+use crate::clock;
+use crate::codec::{Codec, Coder, Json, Raw};
 use crate::entropy::Ids;
 use crate::inbox::{Desk, Reply, Stop, unexpected};
 use crate::invalid::{self, Invalid, millis};
@@ -42,7 +49,6 @@ pub(crate) struct Office {
     pub(crate) ids: Ids,
     pub(crate) limits: Limits,
     pub(crate) store: Store,
-    pub(crate) address: String,
     pub(crate) prefix: Prefix,
     pub(crate) shards: Shards,
     pub(crate) version: Option<(u16, u16, u16)>,
@@ -62,7 +68,9 @@ impl Client {
     /// `redis+unix:///path/to/socket[?db=..]`, or `memory://` (feature `memory`): a new store in this process, and
     /// `memory://name` the one of that name. Options: `?prefix=..&shards=..`.
     ///
-    /// Fails if Redis does not answer within 10 s. From then on, a Redis that goes away and comes back needs no action.
+    /// Waits for a Redis that is not there yet, and says so in log lines;
+    /// [`connect_timeout`](ClientBuilder::connect_timeout) limits that. From then on, a Redis that goes away and comes
+    /// back needs no action.
     pub async fn connect(url: &str) -> Result<Client, Error> {
         Client::builder().connect(url).await
     }
@@ -77,9 +85,47 @@ impl Client {
         Client::builder().from_redis(redis).await
     }
 
-    /// A queue of this deployment. Fails only if the name is not valid.
-    pub fn queue(&self, name: impl AsRef<str>) -> Result<Queue, Error> {
-        Ok(Queue::new(self.office.clone(), name.as_ref().parse()?))
+    /// [`connect`](Client::connect) for a thread without a runtime. Panics within one: await the other there.
+    pub fn connect_blocking(url: &str) -> Result<Client, Error> {
+        block_on(Client::connect(url))?
+    }
+
+    /// Waits for anything this client, its queues and workers answer, on a thread without a runtime, such as that of a
+    /// [`blocking`](crate::blocking) handler. Panics within one: await it there.
+    ///
+    /// ```
+    /// # #[cfg(feature = "memory")] {
+    /// let client = delayline_tokio::Client::connect_blocking("memory://")?;
+    /// let emails = client.queue::<String>("emails")?;
+    /// let published = emails.publish(&"ann".to_owned()).blocking()?;
+    /// client.block_on(emails.cancel(&published.id))??;
+    /// # }
+    /// # Ok::<(), delayline_tokio::Error>(())
+    /// ```
+    pub fn block_on<F: IntoFuture>(&self, future: F) -> Result<F::Output, Error> {
+        block_on(future.into_future())
+    }
+
+    /// A queue of this deployment, whose jobs are written as JSON. Fails only if the name is not valid.
+    pub fn queue<T: Serialize + DeserializeOwned + 'static>(
+        &self,
+        name: impl AsRef<str>,
+    ) -> Result<Queue<T>, Error> {
+        self.queue_with(name, Json)
+    }
+
+    /// A queue of this deployment, whose jobs are written by this codec.
+    pub fn queue_with<T: 'static>(
+        &self,
+        name: impl AsRef<str>,
+        codec: impl Codec<T>,
+    ) -> Result<Queue<T>, Error> {
+        Ok(Queue::new(self.office.clone(), name.as_ref().parse()?, Coder::new(codec)))
+    }
+
+    /// A queue of this deployment, whose jobs are bytes.
+    pub fn bytes(&self, name: impl AsRef<str>) -> Result<Queue<Bytes>, Error> {
+        self.queue_with(name, Raw)
     }
 
     /// Reads the names of all queues page by page, about `count` of 1 to 10,000 at a time, in no order. A queue that was
@@ -112,7 +158,7 @@ impl Client {
 
     /// Ends a delivery by its lease, from whichever process. Repeating it is harmless.
     pub async fn settle(&self, lease: Lease, verdict: Verdict) -> Result<SettleOutcome, Error> {
-        self.settle_all(vec![(lease, verdict)]).await.pop().unwrap_or(Err(Error::Unknown))
+        self.settle_all(vec![(lease, verdict)]).await.pop().unwrap_or_else(|| Err(self.office.unknown()))
     }
 
     /// Ends deliveries together, and answers what became of each, in their order. Each succeeds or fails for itself.
@@ -128,7 +174,7 @@ impl Client {
                 Some(Ok(Answer::Settled(outcome))) => Ok(outcome),
                 Some(Ok(other)) => Err(unexpected(&other)),
                 Some(Err(error)) => Err(error),
-                None => Err(Error::Unknown),
+                None => Err(self.office.unknown()),
             },
         });
         outcomes.collect()
@@ -156,7 +202,7 @@ impl Client {
 
     /// Where its store is: without user and password.
     pub fn address(&self) -> &str {
-        &self.office.address
+        &self.office.desk.site.address
     }
 
     /// What its keys begin with.
@@ -183,7 +229,23 @@ impl Client {
     }
 }
 
+/// Runs it here; the engine it asks has a thread of its own.
+pub(crate) fn block_on<F: Future>(future: F) -> Result<F::Output, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let runtime = runtime.map_err(|error| Error::System { what: "a runtime", why: error.to_string() })?;
+    Ok(runtime.block_on(future))
+}
+
 impl Office {
+    /// The wall clock, unless a test holds the time.
+    pub(crate) fn wall(&self) -> SystemTime {
+        clock::wall(self.store.held().as_deref())
+    }
+
+    pub(crate) fn unknown(&self) -> Error {
+        self.desk.site.unknown()
+    }
+
     pub(crate) async fn request(&self, ask: Ask) -> Reply {
         self.desk.request(ask, self.limits.timeout).await
     }
@@ -191,6 +253,6 @@ impl Office {
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("address", &self.office.address).finish_non_exhaustive()
+        f.debug_struct("Client").field("address", &self.office.desk.site.address).finish_non_exhaustive()
     }
 }

@@ -1,30 +1,76 @@
-use std::time::Duration;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use delayline_core::Millis;
-use tokio::time::Instant;
+use delayline_core::{Millis, UnixMs};
+use tokio::time::{Instant, Sleep};
 
-/// A monotone clock that goes on while the machine is suspended, where the operating system has one.
+use crate::held::{HeldTime, Seat};
+
+/// An engine's clock: monotone, and going on while the machine is suspended, where the operating system has one.
 ///
 /// Leases end in Redis whether this machine is awake or not: a clock that stands still in sleep would think that it
 /// still holds them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
-    origin: Duration,
+#[derive(Clone)]
+pub(crate) enum Clock {
+    Running { origin: Duration },
+    Held { time: Arc<HeldTime>, origin: UnixMs },
 }
 
 impl Clock {
-    pub(crate) fn start() -> Clock {
-        Clock { origin: reading() }
+    pub(crate) fn start(held: Option<Arc<HeldTime>>) -> Clock {
+        match held {
+            Some(time) => Clock::Held { origin: time.now(), time },
+            None => Clock::Running { origin: reading() },
+        }
     }
 
-    pub(crate) fn now(self) -> Millis {
-        let elapsed = reading().saturating_sub(self.origin);
-        Millis(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
+    pub(crate) fn now(&self) -> Millis {
+        match self {
+            Clock::Running { origin } => {
+                let elapsed = reading().saturating_sub(*origin);
+                Millis(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
+            }
+            Clock::Held { time, origin } => Millis(time.now().since(*origin)),
+        }
+    }
+}
+
+/// The wall clock, or what stands for it.
+pub(crate) fn wall(held: Option<&HeldTime>) -> SystemTime {
+    held.map_or_else(SystemTime::now, |time| UNIX_EPOCH + Duration::from_millis(time.now().0))
+}
+
+/// Wakes an engine's task at a time.
+pub(crate) enum Alarm {
+    Running(Pin<Box<Sleep>>, Clock),
+    Held(Seat, UnixMs),
+}
+
+impl Alarm {
+    pub(crate) fn new(clock: &Clock, seat: Option<Seat>) -> Alarm {
+        match (clock, seat) {
+            (Clock::Held { origin, .. }, Some(seat)) => Alarm::Held(seat, *origin),
+            _ => Alarm::Running(Box::pin(tokio::time::sleep(Duration::ZERO)), clock.clone()),
+        }
     }
 
-    /// When a timer of tokio's should fire; whoever wakes reads the clock again.
-    pub(crate) fn instant(self, at: Millis) -> Instant {
-        Instant::now() + Duration::from_millis(at.since(self.now()).min(86_400_000))
+    /// When it should ring; whoever wakes reads the clock again.
+    pub(crate) fn set(&mut self, at: Option<Millis>) {
+        match self {
+            Alarm::Running(sleep, clock) => {
+                let wait = at.map_or(u64::MAX, |at| at.since(clock.now()));
+                sleep.as_mut().reset(Instant::now() + Duration::from_millis(wait.min(86_400_000)));
+            }
+            Alarm::Held(seat, origin) => seat.set(at.map(|at| *origin + at.0)),
+        }
+    }
+
+    pub(crate) async fn rings(&mut self) {
+        match self {
+            Alarm::Running(sleep, _) => sleep.as_mut().await,
+            Alarm::Held(seat, _) => seat.rings().await,
+        }
     }
 }
 

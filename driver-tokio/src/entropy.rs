@@ -5,16 +5,27 @@ use std::time::SystemTime;
 use delayline_core::{Identity, JobId, JobIds};
 
 use crate::Error;
+use crate::store::Store;
 use crate::when::unix_ms;
 
 /// Random bits from the operating system.
-pub(crate) fn random() -> Result<u64, Error> {
+fn random() -> Result<u64, Error> {
     getrandom::u64().map_err(|error| Error::System { what: "randomness", why: error.to_string() })
 }
 
 /// Who a new engine is.
-pub(crate) fn identity() -> Result<Identity, Error> {
-    random().map(Identity)
+pub(crate) fn identity(store: &Store) -> Result<Identity, Error> {
+    draw(store).map(Identity)
+}
+
+/// What backoff jitter is drawn from.
+pub(crate) fn salt(store: &Store) -> Result<u64, Error> {
+    draw(store)
+}
+
+/// Random, unless a test holds the time: then the same in each run.
+fn draw(store: &Store) -> Result<u64, Error> {
+    store.held().map_or_else(random, |time| Ok(time.draw()))
 }
 
 /// Draws ids for jobs that were given none.
@@ -24,14 +35,14 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
-    pub(crate) fn new() -> Result<Ids, Error> {
-        Ok(Ids { ids: Mutex::default(), state: AtomicU64::new(random()?) })
+    pub(crate) fn new(store: &Store) -> Result<Ids, Error> {
+        Ok(Ids { ids: Mutex::default(), state: AtomicU64::new(draw(store)?) })
     }
 
-    pub(crate) fn draw(&self) -> JobId {
+    pub(crate) fn draw(&self, now: SystemTime) -> JobId {
         let random = self.random();
         let mut ids = self.ids.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        ids.next(unix_ms(SystemTime::now()), random)
+        ids.next(unix_ms(now), random)
     }
 
     /// splitmix64 from a random beginning.

@@ -1,4 +1,4 @@
-use delayline_core::{ConfigError, Fault, Full, NameError, QueueName, RecordError, Refusal};
+use delayline_core::{ConfigError, Fault, Full, JobId, NameError, QueueName, RecordError, Refusal};
 use thiserror::Error;
 
 use crate::{AddressError, Invalid};
@@ -32,6 +32,26 @@ pub enum Error {
     /// A limit of the client or worker, or a queue's config, is out of range.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// A job cannot be written by its queue's codec. Nothing was sent.
+    #[error("a job for queue {queue} cannot be written: {why}")]
+    Encode {
+        /// Which queue.
+        queue: QueueName,
+        /// What the codec said.
+        why: String,
+    },
+    /// A body cannot be read by its queue's codec.
+    #[error("job {id} of queue {queue} cannot be read as {expected}: {why}")]
+    Decode {
+        /// Which queue.
+        queue: QueueName,
+        /// Which job.
+        id: JobId,
+        /// What it was to be.
+        expected: &'static str,
+        /// What the codec said.
+        why: String,
+    },
     /// The operating system gave no randomness or no thread.
     #[error("the operating system refused {what}: {why}")]
     System {
@@ -40,8 +60,10 @@ pub enum Error {
         /// What it said.
         why: String,
     },
-    /// Redis did not answer while the client was being connected.
-    #[error("{address} cannot be reached: {why}")]
+    /// Redis did not answer while the client was being connected, or did not let it in.
+    #[error(
+        "{address} cannot be reached: {why}: check the address, that Redis runs there, and user and password"
+    )]
     Unreachable {
         /// Where Redis was looked for.
         address: String,
@@ -89,14 +111,24 @@ pub enum Error {
         policy: String,
     },
     /// Certainly not done: it was not sent in time, or refused each time.
-    #[error("not done: {}", .why.map_or("Redis did not answer in time".to_owned(), |why| why.to_string()))]
+    #[error("not done: {}", not_sent(address, *why, detail.as_deref()))]
     NotSent {
+        /// Where it was to go.
+        address: String,
         /// The last refusal.
         why: Option<Refusal>,
+        /// Why there is no connection, if there is none.
+        detail: Option<String>,
     },
     /// The answer did not come in time: it may have been done. Publishing again with the same id tells.
-    #[error("it is not known whether Redis carried this out: repeat it with the same id to be sure")]
-    Unknown,
+    #[error(
+        "{address} did not answer in time, and may have carried this out: repeat it, a publish with the same id, to be \
+         sure"
+    )]
+    Unknown {
+        /// Who was asked.
+        address: String,
+    },
     /// The client's own backlog was full. Nothing was sent.
     #[error("too much is waiting to be sent to Redis: try again later, or raise the backlog")]
     Busy,
@@ -135,21 +167,16 @@ pub enum Error {
     Closed,
 }
 
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Error {
-        match fault {
-            Fault::NotSent(why) => Error::NotSent { why },
-            Fault::Unknown => Error::Unknown,
-            Fault::QueueFull { queue, full } => Error::QueueFull { queue, full },
-            Fault::Moved { queue, epoch } => Error::Moved { queue, epoch },
-            Fault::Record(error) => Error::Record(error),
-            Fault::Config(error) => Error::Config(error),
-            Fault::Broken(why) => Error::Broken(why),
-            Fault::Draining => Error::Closed,
-        }
-    }
-}
-
 fn queue_full(queue: &QueueName, full: &Full) -> Fault {
     Fault::QueueFull { queue: queue.clone(), full: *full }
+}
+
+fn not_sent(address: &str, why: Option<Refusal>, detail: Option<&str>) -> String {
+    match (why, detail) {
+        (None | Some(Refusal::NotConnected), Some(detail)) => format!(
+            "{address} cannot be reached ({detail}): check that Redis runs there and lets this user in, then try again"
+        ),
+        (None, None) => format!("{address} did not answer in time: try again when it does"),
+        (Some(why), _) => format!("{address}: {why}"),
+    }
 }

@@ -1,62 +1,131 @@
-use std::any::Any;
-use std::collections::HashMap;
 use std::future::Future;
-use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
-use std::sync::Arc;
 
-use delayline_core::{Held, Job, QueueName, Reason, Verdict};
+use delayline_core::Verdict;
 use futures_util::FutureExt;
-use tokio::runtime::Handle;
-use tokio::sync::mpsc::UnboundedSender;
-use tokio::task::AbortHandle;
+use futures_util::future::BoxFuture;
 
-use crate::inbox::Signal;
+use crate::{Context, Failure, FromContext, IntoVerdict};
 
-pub(crate) type Handler = Arc<dyn Fn(Job) -> Pin<Box<dyn Future<Output = Verdict> + Send>> + Send + Sync>;
-
-/// What runs the jobs of a worker's queues, on its caller's runtime.
-pub(crate) struct Handlers {
-    pub(crate) runtime: Handle,
-    pub(crate) by_queue: HashMap<QueueName, Handler>,
+/// What runs the jobs of a `Queue<T>` in a worker with data `S`: an `async fn` or closure of up to six arguments, each
+/// of which is [`FromContext`], that returns [`IntoVerdict`]. `Args` is inferred.
+///
+/// ```
+/// use delayline_tokio::{Attempt, Job};
+///
+/// async fn send(Job(to): Job<String>, Attempt(attempt): Attempt) -> Result<(), std::io::Error> {
+///     println!("to {to}, attempt {attempt}");
+///     Ok(())
+/// }
+/// ```
+///
+/// A handler for jobs of another type does not compile:
+///
+/// ```compile_fail,E0277
+/// # use delayline_tokio::{Client, Job, Worker};
+/// async fn send(Job(number): Job<u64>) {}
+///
+/// # async fn run(client: Client) -> Result<(), delayline_tokio::Error> {
+/// let names = client.queue::<String>("names")?;
+/// Worker::new(&client).queue(&names, send);
+/// # Ok(()) }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "this is no handler for the jobs of a `Queue<{T}>` in a worker with data `{S}`",
+    label = "no handler for a `Queue<{T}>`",
+    note = "a handler is an `async fn` or a closure of up to six arguments: `Job<{T}>`, `Data<{S}>`, `Attempt`, `Headers`, \
+            `JobId`, `QueueName`, `Context`, `CancellationToken`, or your own `FromContext`",
+    note = "it returns `()`, a `Verdict`, or a `Result` whose error becomes a `Failure`; its future must be `Send`, and \
+            itself `Clone + Send + Sync + 'static`",
+    note = "for a function that blocks, without `async`, use `delayline_tokio::blocking(handler)`"
+)]
+pub trait Handler<T, S, Args>: Clone + Send + Sync + 'static {
+    /// Runs it.
+    fn call(&self, context: Context, data: &S) -> BoxFuture<'static, Result<Verdict, Failure>>;
 }
 
-impl Handlers {
-    /// Begins to run a job; its verdict comes as a signal, whatever happens to the task.
-    pub(crate) fn start(
-        &self,
-        held: Held,
-        job: Job,
-        signals: UnboundedSender<Signal>,
-    ) -> Option<AbortHandle> {
-        let ending = Ending { held, signals, verdict: Verdict::Release };
-        let handler = self.by_queue.get(&job.lease.queue)?.clone();
-        let task = self.runtime.spawn(async move {
-            let mut ending = ending;
-            let work = AssertUnwindSafe(async move { handler(job).await }).catch_unwind().await;
-            ending.verdict = work.unwrap_or_else(|panic| panicked(&*panic));
-        });
-        Some(task.abort_handle())
-    }
+/// A handler that blocks its thread: it runs on those that tokio keeps for it.
+///
+/// It is a plain function, without `async`, of the same arguments as any handler. Its thread cannot be stopped from
+/// outside: when the lease is lost, or a shutdown's grace is over, it runs on, and its verdict is ignored. One that
+/// takes long should ask its `CancellationToken`.
+///
+/// ```
+/// # use delayline_tokio::{Client, Job, Worker, blocking};
+/// # async fn run(client: Client) -> Result<(), delayline_tokio::Error> {
+/// # let thumbnails = client.queue::<String>("thumbnails")?;
+/// fn shrink(Job(path): Job<String>) -> Result<(), std::io::Error> {
+///     let image = std::fs::read(path)?;
+///     // … many milliseconds of arithmetic …
+///     Ok(())
+/// }
+///
+/// Worker::new(&client).queue(&thumbnails, blocking(shrink)).run().await
+/// # }
+/// ```
+pub fn blocking<F>(handler: F) -> Blocking<F> {
+    Blocking(handler)
 }
 
-/// Tells the verdict when it is dropped: a task that was aborted gives its job back.
-struct Ending {
-    held: Held,
-    signals: UnboundedSender<Signal>,
-    verdict: Verdict,
+/// What [`blocking`] makes of a function.
+#[derive(Clone, Copy, Debug)]
+pub struct Blocking<F>(F);
+
+macro_rules! impl_handlers {
+    ($($argument:ident)*) => {
+        impl<Function, Running, T, S, $($argument,)*> Handler<T, S, (Running, $($argument,)*)> for Function
+        where
+            Function: Fn($($argument),*) -> Running + Clone + Send + Sync + 'static,
+            Running: Future<Output: IntoVerdict> + Send + 'static,
+            $($argument: FromContext<T, S>,)*
+        {
+            #[allow(non_snake_case, unused_variables)]
+            fn call(&self, context: Context, data: &S) -> BoxFuture<'static, Result<Verdict, Failure>> {
+                $(
+                    let $argument = match $argument::from_context(&context, data) {
+                        Ok(argument) => argument,
+                        Err(failure) => return std::future::ready(Err(failure)).boxed(),
+                    };
+                )*
+                self($($argument),*).map(IntoVerdict::into_verdict).boxed()
+            }
+        }
+
+        impl<Function, Done, T, S, $($argument,)*> Handler<T, S, (Done, $($argument,)*)> for Blocking<Function>
+        where
+            Function: Fn($($argument),*) -> Done + Clone + Send + Sync + 'static,
+            Done: IntoVerdict + 'static,
+            $($argument: FromContext<T, S> + Send + 'static,)*
+        {
+            #[allow(non_snake_case, unused_variables)]
+            fn call(&self, context: Context, data: &S) -> BoxFuture<'static, Result<Verdict, Failure>> {
+                $(
+                    let $argument = match $argument::from_context(&context, data) {
+                        Ok(argument) => argument,
+                        Err(failure) => return std::future::ready(Err(failure)).boxed(),
+                    };
+                )*
+                let Blocking(function) = self.clone();
+                async move {
+                    let span = tracing::Span::current();
+                    let work = move || span.in_scope(|| function($($argument),*).into_verdict());
+                    match tokio::task::spawn_blocking(work).await {
+                        Ok(verdict) => verdict,
+                        Err(stopped) => match stopped.try_into_panic() {
+                            Ok(panic) => std::panic::resume_unwind(panic),
+                            Err(_) => Ok(Verdict::Release),
+                        },
+                    }
+                }
+                .boxed()
+            }
+        }
+    };
 }
 
-impl Drop for Ending {
-    fn drop(&mut self) {
-        let verdict = std::mem::replace(&mut self.verdict, Verdict::Release);
-        let _ = self.signals.send(Signal::Settle(self.held, verdict));
-    }
-}
-
-fn panicked(panic: &(dyn Any + Send)) -> Verdict {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    let reason = Reason::new(&format!("panicked: {}", text.unwrap_or("without a text")));
-    Verdict::Nack { after_ms: None, reason }
-}
+impl_handlers!();
+impl_handlers!(A);
+impl_handlers!(A B);
+impl_handlers!(A B C);
+impl_handlers!(A B C D);
+impl_handlers!(A B C D E);
+impl_handlers!(A B C D E F);

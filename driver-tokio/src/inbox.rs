@@ -10,6 +10,7 @@ use tokio::time::timeout;
 
 use crate::Error;
 use crate::clock::Clock;
+use crate::site::Site;
 
 /// What waits in front of the engine, in bytes: beside the engine's own backlog.
 const WAITING_BYTES: u32 = 8 << 20;
@@ -43,10 +44,13 @@ pub(crate) enum Want {
 
 /// What is always heard.
 pub(crate) enum Signal {
-    Settle(Held, Verdict),
+    /// How a managed job ended, and after how long.
+    Settle(Held, Verdict, Duration),
     Forget(Token),
     /// Jobs that were handed out to nobody.
     GiveBack(Vec<Job>),
+    /// A test wants to know when nothing more is to be done at this time.
+    Idle(oneshot::Sender<()>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +74,7 @@ pub(crate) struct Desk {
     pub(crate) ended: watch::Receiver<()>,
     tokens: AtomicU64,
     clock: Clock,
+    pub(crate) site: Arc<Site>,
 }
 
 /// The engine's end.
@@ -91,7 +96,7 @@ pub(crate) struct Bell {
     missed: Arc<AtomicBool>,
 }
 
-pub(crate) fn open(clock: Clock) -> (Desk, Inboxes, Bell) {
+pub(crate) fn open(clock: Clock, site: Arc<Site>) -> (Desk, Inboxes, Bell) {
     let (orders, orders_in) = mpsc::unbounded_channel();
     let (questions, questions_in) = mpsc::channel(QUESTIONS);
     let (signals, signals_in) = mpsc::unbounded_channel();
@@ -110,7 +115,8 @@ pub(crate) fn open(clock: Clock) -> (Desk, Inboxes, Bell) {
         _ended: ended_in,
     };
     let places = Arc::new(Semaphore::new(WAITING_BYTES as usize));
-    let desk = Desk { orders, places, questions, signals, stop, ended, tokens: AtomicU64::new(0), clock };
+    let tokens = AtomicU64::new(0);
+    let desk = Desk { orders, places, questions, signals, stop, ended, tokens, clock, site };
     (desk, inboxes, Bell { wakeups, missed })
 }
 
@@ -254,9 +260,10 @@ impl Awaited<'_> {
         let answer = timeout(limit, &mut self.answered).await;
         self.is_over = answer.is_ok();
         match answer {
-            Ok(answer) => answer.unwrap_or(Err(if self.is_take { Error::Closed } else { Error::Unknown })),
-            Err(_) if self.is_take => Err(Error::NotSent { why: None }),
-            Err(_) => Err(Error::Unknown),
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) if self.is_take => Err(Error::Closed),
+            Err(_) if self.is_take => Err(self.desk.site.not_sent(None)),
+            _ => Err(self.desk.site.unknown()),
         }
     }
 }

@@ -74,11 +74,16 @@ pub enum Invalid {
     /// A queue is named more than once.
     #[error("queue {0} is named twice: name it once")]
     QueueTwice(String),
+    /// A worker is given a queue of another deployment.
+    #[error(
+        "queue {0} is of a client of another deployment than the worker's: make both with the same client"
+    )]
+    OtherClient(String),
     /// A cursor is not of this list.
     #[error("the cursor is not of this list: pass it as the page before answered it, or begin without one")]
     Cursor,
-    /// A worker is run outside of a tokio runtime.
-    #[error("a worker needs a tokio runtime to run its handlers on: call run within one")]
+    /// A worker is run, or a test's client made, outside of a tokio runtime.
+    #[error("there is no tokio runtime to run on: call this within one")]
     NoRuntime,
 }
 

@@ -6,46 +6,104 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use delayline_tokio::{Client, Job, Worker};
+//! use delayline_tokio::{Attempt, Client, Failure, Job, Worker};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct Welcome {
+//!     to: String,
+//! }
+//!
+//! async fn send(Job(mail): Job<Welcome>, Attempt(attempt): Attempt) -> Result<(), Failure> {
+//!     if !mail.to.contains('@') {
+//!         return Err(Failure::bury("not an address"));
+//!     }
+//!     println!("to {}, attempt {attempt}", mail.to);
+//!     Ok(()) // done; any error means: again, by the queue's backoff
+//! }
 //!
 //! # #[cfg(feature = "memory")]
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
 //! let client = Client::connect("memory://").await?; // or "redis://127.0.0.1/"
-//! let greetings = client.queue("greetings")?;
-//! greetings.publish("hello").delay(Duration::from_millis(20)).await?;
+//! let welcome = client.queue::<Welcome>("welcome")?;
+//! welcome.publish(&Welcome { to: "ann@example.org".into() }).delay(Duration::from_millis(20)).await?;
 //!
-//! let (heard, mut hears) = tokio::sync::mpsc::channel(1);
-//! Worker::new(&client)
-//!     .queue("greetings", move |job: Job| {
-//!         let heard = heard.clone();
-//!         async move { heard.send(job.body).await }
-//!     })
-//!     .run_until(async move { assert_eq!(hears.recv().await.unwrap(), "hello") })
-//!     .await?;
+//! let worker = Worker::new(&client).concurrency(50).queue(&welcome, send);
+//! worker.run_until(tokio::time::sleep(Duration::from_millis(100))).await?;
 //! # Ok::<(), delayline_tokio::Error>(())
 //! # }).unwrap();
 //! ```
 //!
-//! Bodies are bytes: how they are written is the application's affair.
+//! # Tests
+//!
+//! [`test`] gives the same client on a store in memory, and holds the time: [`TestClock::advance`] runs the same workers
+//! and handlers through thirty days at once.
+//!
+//! # Features
+//!
+//! | Feature | Default | What it adds |
+//! |---|---|---|
+//! | `memory` | yes | `memory://` URLs, and [`test`]: a store in this process |
+//! | `tls` | no | `rediss://` URLs: rustls with the operating system's certificates |
+//!
+//! # Log lines and spans
+//!
+//! By [`tracing`](https://docs.rs/tracing): a span `publish` (queue, id) and `take` (queues, count) at debug level, and
+//! `handle` (queue, id, attempt, trace) at info level around each handler. Failed attempts, lost leases and a Redis that
+//! is away are warnings.
+//!
+//! # Metrics
+//!
+//! By the [`metrics`](https://docs.rs/metrics) facade; install a recorder before a client connects. They tell of this
+//! process; what the queues hold, and what all processes did, is told by [`Queue::stats`].
+//!
+//! | Name | Kind, labels | What |
+//! |---|---|---|
+//! | `delayline_published_total` | counter, `queue` | jobs accepted from this process |
+//! | `delayline_delivered_total` | counter, `queue` | deliveries to this process |
+//! | `delayline_acked_total` | counter, `queue` | jobs it has acknowledged |
+//! | `delayline_nacked_total` | counter, `queue` | attempts that failed in it |
+//! | `delayline_snoozed_total` | counter, `queue` | deliveries it has put off |
+//! | `delayline_dead_total` | counter, `queue` | jobs that died of its verdict |
+//! | `delayline_expired_total` | counter, `queue` | jobs that it saw expire |
+//! | `delayline_leases_ended_total` | counter, `queue` | leases, of whomever, that it found ended without a verdict |
+//! | `delayline_leases_lost_total` | counter, `queue` | leases that it lost while a handler ran |
+//! | `delayline_lateness_seconds` | histogram, `queue` | from a job's due time to its delivery |
+//! | `delayline_run_seconds` | histogram, `queue` | how long handlers ran |
+//! | `delayline_attempts` | histogram, `queue` | the attempt at which jobs were done, or died |
+//! | `delayline_round_trips_total` | counter, `outcome` (`answered`, `lost`) | round trips to Redis |
+//! | `delayline_reconnects_total` | counter, `connection` (`commands`, `wakeups`) | connections made again |
 
 mod address;
 mod builder;
 mod client;
 mod clock;
+mod codec;
+mod context;
 mod cursor;
 mod entropy;
 mod error;
+mod extract;
+mod failure;
 mod handler;
+#[cfg_attr(not(feature = "memory"), allow(dead_code))]
+mod held;
 mod inbox;
 mod inspected;
 mod invalid;
+#[cfg(feature = "memory")]
+pub mod kit;
 mod link;
 mod listener;
 #[cfg(feature = "memory")]
 mod memory;
+mod meters;
 mod owner;
 mod publish;
 mod queue;
+mod runner;
+mod service;
+mod site;
 mod store;
 mod taking;
 mod verdict;
@@ -56,20 +114,31 @@ pub use address::AddressError;
 pub use builder::ClientBuilder;
 pub use bytes::Bytes;
 pub use client::{Client, Extended};
+pub use codec::{BoxError, Codec, Json, Raw};
+pub use context::Context;
 pub use cursor::{Cursor, Page};
+#[doc(inline)]
+pub use delayline_core::Job as Delivery;
 pub use delayline_core::{
     Backoff, BackoffError, CancelOutcome, Ceiling, ConfigError, Counters, ExtendOutcome, Fence, Forward,
-    ForwardError, Full, Held, Job, JobId, Lease, LeaseError, NameError, Phase, Place, Prefix, QueueConfig,
+    ForwardError, Full, Held, JobId, Lease, LeaseError, NameError, Phase, Place, Prefix, QueueConfig,
     QueueName, Reason, RecordError, Refusal, RescheduleOutcome, SettleOutcome, Shards, Sizes, Span,
     SpanError, State, Stats, Trace, TraceError, UnixMicros, UnixMs, Verdict,
 };
 pub use error::Error;
+pub use extract::{Attempt, Data, FromContext, Headers, Job};
+pub use failure::Failure;
+pub use handler::{Blocking, Handler, blocking};
 pub use inspected::{Contents, Inspected};
 pub use invalid::Invalid;
+#[cfg(feature = "memory")]
+pub use kit::{TestClock, test, test_at};
 pub use publish::{Publish, Published};
 pub use queue::{DeadMoved, Queue, Rescheduled};
 pub use redis;
+pub use service::JobService;
 pub use taking::Taking;
+pub use tokio_util::sync::CancellationToken;
 pub use verdict::IntoVerdict;
 pub use when::When;
-pub use worker::{QueueOptions, Worker};
+pub use worker::{LostLease, QueueOptions, Worker};

@@ -12,6 +12,8 @@ use tokio::task::JoinHandle;
 
 use crate::inbox::Bell;
 use crate::listener::{self, Channels};
+use crate::meters;
+use crate::site::{Site, Trouble};
 
 /// How long an attempt to connect may take.
 pub(crate) const ATTEMPT: Duration = Duration::from_secs(5);
@@ -41,16 +43,12 @@ pub(crate) enum Landed {
     Lost,
 }
 
-/// The last failure to connect, for messages.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Trouble(Arc<Mutex<Option<String>>>);
-
 /// One connection for commands, made when it is needed, one attempt at a time; pacing is the engine's.
 pub(crate) struct RedisLink {
     client: redis::Client,
     keys: Arc<Keyspace>,
     line: Arc<Mutex<Line>>,
-    trouble: Trouble,
+    site: Arc<Site>,
     ear: Option<(Identity, bool, Bell)>,
     hearing: Option<Hearing>,
 }
@@ -74,13 +72,13 @@ impl RedisLink {
     pub(crate) fn new(
         client: redis::Client,
         keys: Arc<Keyspace>,
-        trouble: Trouble,
+        site: Arc<Site>,
         identity: Identity,
         heads: bool,
         bell: Bell,
     ) -> RedisLink {
         let line = Arc::default();
-        RedisLink { client, keys, line, trouble, ear: Some((identity, heads, bell)), hearing: None }
+        RedisLink { client, keys, line, site, ear: Some((identity, heads, bell)), hearing: None }
     }
 
     /// The connection and its generation, or `None` after an attempt to make one was begun.
@@ -91,7 +89,7 @@ impl RedisLink {
         }
         if !line.connecting {
             line.connecting = true;
-            tokio::spawn(connect(self.client.clone(), self.line.clone(), self.trouble.clone()));
+            tokio::spawn(connect(self.client.clone(), self.line.clone(), self.site.clone()));
         }
         None
     }
@@ -141,28 +139,29 @@ impl Link for RedisLink {
 
     async fn warm_up(&mut self) {
         lock(&self.line).connecting = true;
-        connect(self.client.clone(), self.line.clone(), self.trouble.clone()).await;
+        connect(self.client.clone(), self.line.clone(), self.site.clone()).await;
     }
 }
 
-impl Trouble {
-    pub(crate) fn last(&self) -> Option<String> {
-        lock(&self.0).clone()
-    }
-}
-
-async fn connect(client: redis::Client, line: Arc<Mutex<Line>>, trouble: Trouble) {
+async fn connect(client: redis::Client, line: Arc<Mutex<Line>>, site: Arc<Site>) {
     let config =
         AsyncConnectionConfig::new().set_connection_timeout(Some(ATTEMPT)).set_response_timeout(None);
     let attempt = client.get_multiplexed_async_connection_with_config(&config).await;
-    let why = attempt.as_ref().err().map(|error| shown(Some(error.clone())));
-    if let Some(why) = &why {
-        tracing::debug!(why, "no connection to Redis");
+    match &attempt {
+        Ok(_) => site.reached(),
+        Err(error) => {
+            let is_denied = error.kind() == redis::ErrorKind::AuthenticationFailed;
+            site.failed(Trouble { why: error.to_string(), is_denied });
+        }
     }
-    *lock(&trouble.0) = why;
     let mut line = lock(&line);
     line.connecting = false;
-    line.generation += 1;
+    if attempt.is_ok() {
+        line.generation += 1;
+        if line.generation > 1 {
+            meters::reconnected("commands");
+        }
+    }
     line.connection = attempt.ok();
 }
 

@@ -9,6 +9,7 @@ use tokio::time::{interval_at, sleep, timeout};
 
 use crate::inbox::Bell;
 use crate::link::ATTEMPT;
+use crate::meters;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -51,10 +52,14 @@ pub(crate) async fn listen(
     mut hushed: oneshot::Receiver<()>,
 ) {
     let mut pause = FIRST_PAUSE;
+    let mut is_again = false;
     loop {
         match timeout(ATTEMPT, subscribe(&client, &channels)).await {
             Ok(Ok((sink, stream))) => {
                 pause = FIRST_PAUSE;
+                if std::mem::replace(&mut is_again, true) {
+                    meters::reconnected("wakeups");
+                }
                 bell.tell(Wakeup::Subscribed).await;
                 if hear(sink, stream, &channels, &bell, &mut hushed).await == Heard::All {
                     return;

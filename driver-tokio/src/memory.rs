@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use delayline_core::{Command, Identity, Reply, Shards, Ticket, Transmit, UnixMicros, Wakeup};
 use delayline_embedded::Store;
 
+use crate::held::HeldTime;
 use crate::inbox::Bell;
 use crate::link::{Landed, Link, lock};
 
@@ -15,11 +16,12 @@ static NAMED: Mutex<BTreeMap<String, Weak<Memory>>> = Mutex::new(BTreeMap::new()
 /// One store, and the engines that listen to it.
 pub(crate) struct Memory {
     inside: Mutex<Inside>,
+    held: Option<Arc<HeldTime>>,
 }
 
 struct Inside {
     store: Store,
-    /// The store's clock: the wall clock's, but never back.
+    /// The store's clock never goes back.
     time: UnixMicros,
     bells: BTreeMap<Identity, Bell>,
 }
@@ -27,26 +29,33 @@ struct Inside {
 impl Memory {
     /// A new store, or the one of this name; its number of shards is fixed when it is made.
     pub(crate) fn open(name: Option<&str>, shards: Shards) -> Arc<Memory> {
-        let Some(name) = name else { return Arc::new(Memory::new(shards)) };
+        let Some(name) = name else { return Arc::new(Memory::new(shards, None)) };
         let mut named = lock(&NAMED);
         named.retain(|_, memory| memory.strong_count() > 0);
         if let Some(memory) = named.get(name).and_then(Weak::upgrade) {
             return memory;
         }
-        let memory = Arc::new(Memory::new(shards));
+        let memory = Arc::new(Memory::new(shards, None));
         named.insert(name.to_owned(), Arc::downgrade(&memory));
         memory
     }
 
-    fn new(shards: Shards) -> Memory {
+    /// A store on the wall clock, or on a time that a test holds.
+    pub(crate) fn new(shards: Shards, held: Option<Arc<HeldTime>>) -> Memory {
         let inside = Inside { store: Store::new(shards), time: UnixMicros(0), bells: BTreeMap::new() };
-        Memory { inside: Mutex::new(inside) }
+        Memory { inside: Mutex::new(inside), held }
     }
 
-    fn execute(&self, commands: &[Command]) -> Vec<Reply> {
+    pub(crate) fn held(&self) -> Option<Arc<HeldTime>> {
+        self.held.clone()
+    }
+
+    pub(crate) fn execute(&self, commands: &[Command]) -> Vec<Reply> {
         let mut inside = lock(&self.inside);
         let Inside { store, time, bells } = &mut *inside;
-        *time = (*time).max(wall_clock());
+        let now =
+            self.held.as_ref().map_or_else(wall_clock, |held| UnixMicros(held.now().0.saturating_mul(1_000)));
+        *time = (*time).max(now);
         let replies = commands.iter().map(|command| store.execute(*time, command)).collect();
         while let Some(notice) = store.poll_wakeup() {
             if let Some(bell) = bells.get(&notice.to) {

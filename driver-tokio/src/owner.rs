@@ -7,21 +7,24 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use delayline_core::{
-    Answer, Ask, Backlogged, Config, Credit, Due, Engine, Event, Held, Job, Keyspace, Millis, NewJob, Prefix,
-    Pumping, Request, Token, Verdict, Wakeup,
+    Answer, Ask, Backlogged, Config, Credit, Due, Engine, Event, Held, Job as Delivery, Keyspace, Millis,
+    NewJob, Prefix, Pumping, QueueName, Refusal, Request, Token, Verdict, Wakeup,
 };
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
-use tokio::task::AbortHandle;
 
-use crate::Error;
-use crate::clock::Clock;
+use crate::clock::{Alarm, Clock};
 use crate::entropy;
-use crate::handler::Handlers;
-use crate::inbox::{self, Desk, Inboxes, Order, Question, Reply, Signal, Stop, Want};
-use crate::link::{Landed, Link, RedisLink, Trouble};
+use crate::held::HeldTime;
+use crate::inbox::{self, Bell, Desk, Inboxes, Order, Question, Reply, Signal, Stop, Want};
+use crate::link::{Landed, Link, RedisLink};
+use crate::meters::{Kind, Meters};
+use crate::runner::{Runner, Running};
+use crate::site::Site;
 use crate::store::Store;
+use crate::{Error, Invalid};
 
 const BATCH: usize = 256;
 /// How often orders that wait for room are looked through for those whose time is over.
@@ -30,6 +33,7 @@ const SWEEP_MS: u64 = 50;
 const LAST_MS: u64 = 2_000;
 const GIVE_BACK_MS: u64 = 30_000;
 const OWN_TOKENS: u64 = 1 << 63;
+const DAY_MS: u64 = 86_400_000;
 
 /// What an engine is made of.
 pub(crate) struct Plan {
@@ -37,74 +41,135 @@ pub(crate) struct Plan {
     pub(crate) prefix: Prefix,
     pub(crate) config: Config,
     pub(crate) grace: Duration,
-    pub(crate) handlers: Option<Handlers>,
-    pub(crate) trouble: Trouble,
+    pub(crate) runner: Option<Runner>,
+    pub(crate) site: Arc<Site>,
 }
 
-/// Makes an engine on a thread of its own, and answers once it runs.
-pub(crate) async fn start(plan: Plan) -> Result<Desk, Error> {
-    let clock = Clock::start();
-    let engine = Engine::new(plan.config, entropy::identity()?, clock.now())?;
-    let (desk, inboxes, bell) = inbox::open(clock);
-    let heads = engine.config().pump != Pumping::Never;
-    let pumps = engine.config().pump == Pumping::Always;
-    let owner = Owner {
-        clock,
-        grace_ms: crate::invalid::millis(plan.grace),
-        listening: plan.handlers.is_some() || pumps,
-        handlers: plan.handlers,
-        signal: inboxes.signal.clone(),
-        running: HashMap::new(),
-        waiters: HashMap::new(),
-        waiting: VecDeque::new(),
-        sweep: None,
-        own_tokens: OWN_TOKENS,
-        stopping: None,
-        is_hushed: false,
-    };
-    let (started, starts) = oneshot::channel();
+/// Makes an engine: on a thread of its own; on the caller's runtime if a test holds the time.
+pub(crate) fn start(plan: Plan) -> Result<Desk, Error> {
+    if plan.store.held().is_some() {
+        let runtime = Handle::try_current().map_err(|_| Invalid::NoRuntime)?;
+        let (engine, desk, crew) = Crew::hire(plan)?;
+        runtime.spawn(crew.work(engine));
+        return Ok(desk);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(refused)?;
+    let (engine, desk, crew) = Crew::hire(plan)?;
     let thread = std::thread::Builder::new().name("delayline".to_owned());
-    let spawned = thread.spawn(move || {
-        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-            Ok(runtime) => runtime,
-            Err(error) => return drop(started.send(Err(error))),
+    thread.spawn(move || runtime.block_on(crew.work(engine))).map_err(refused)?;
+    Ok(desk)
+}
+
+fn refused(error: std::io::Error) -> Error {
+    Error::System { what: "a thread", why: error.to_string() }
+}
+
+/// All that works for an engine.
+struct Crew {
+    owner: Owner,
+    store: Store,
+    prefix: Prefix,
+    heads: bool,
+    inboxes: Inboxes,
+    bell: Bell,
+}
+
+impl Crew {
+    fn hire(plan: Plan) -> Result<(Engine, Desk, Crew), Error> {
+        let held = plan.store.held();
+        let clock = Clock::start(held.clone());
+        let config = match held {
+            Some(_) => Config { same_clock: true, poll_ms: DAY_MS, pump_lease_ms: DAY_MS, ..plan.config },
+            None => plan.config,
         };
-        let _ = started.send(Ok(()));
+        let engine = Engine::new(config, entropy::identity(&plan.store)?, clock.now())?;
+        let (desk, inboxes, bell) = inbox::open(clock.clone(), plan.site.clone());
+        let pumping = engine.config().pump;
+        let seat = held.as_ref().map(|held| held.seat(inboxes.signal.clone()));
+        let owner = Owner {
+            alarm: Alarm::new(&clock, seat),
+            clock,
+            held,
+            site: plan.site,
+            meters: Meters::new(),
+            grace_ms: crate::invalid::millis(plan.grace),
+            listening: plan.runner.is_some() || pumping == Pumping::Always,
+            runner: plan.runner,
+            signal: inboxes.signal.clone(),
+            works: HashMap::new(),
+            waiters: HashMap::new(),
+            waiting: VecDeque::new(),
+            idlers: Vec::new(),
+            sweep: None,
+            own_tokens: OWN_TOKENS,
+            stopping: None,
+            is_hushed: false,
+        };
+        let heads = pumping != Pumping::Never;
+        Ok((engine, desk, Crew { owner, store: plan.store, prefix: plan.prefix, heads, inboxes, bell }))
+    }
+
+    async fn work(self, engine: Engine) {
+        let Crew { owner, store, prefix, heads, inboxes, bell } = self;
         let identity = engine.identity();
-        match plan.store {
+        match store {
             Store::Redis(client) => {
-                let keys = Arc::new(Keyspace::new(&plan.prefix, engine.config().shards));
-                let link = RedisLink::new(client, keys, plan.trouble, identity, heads, bell);
-                runtime.block_on(owner.run(engine, link, inboxes));
+                let keys = Arc::new(Keyspace::new(&prefix, engine.config().shards));
+                let link = RedisLink::new(client, keys, owner.site.clone(), identity, heads, bell);
+                owner.run(engine, link, inboxes).await;
             }
             #[cfg(feature = "memory")]
             Store::Memory(memory) => {
                 let heads = heads.then_some(engine.config().shards);
                 let link = crate::memory::MemoryLink::new(memory, identity, heads, bell);
-                runtime.block_on(owner.run(engine, link, inboxes));
+                owner.run(engine, link, inboxes).await;
             }
         }
-    });
-    let refused = |error: std::io::Error| Error::System { what: "a thread", why: error.to_string() };
-    spawned.map_err(refused)?;
-    starts.await.map_err(|_| Error::Closed)?.map_err(refused)?;
-    Ok(desk)
+    }
 }
 
 struct Owner {
     clock: Clock,
+    alarm: Alarm,
+    held: Option<Arc<HeldTime>>,
+    site: Arc<Site>,
+    meters: Meters,
     grace_ms: u64,
     listening: bool,
-    handlers: Option<Handlers>,
+    runner: Option<Runner>,
     signal: tokio::sync::mpsc::UnboundedSender<Signal>,
-    running: HashMap<Held, AbortHandle>,
-    waiters: HashMap<Token, oneshot::Sender<Reply>>,
+    works: HashMap<Held, Work>,
+    waiters: HashMap<Token, Waiter>,
     /// Orders for which the engine has no room yet.
     waiting: VecDeque<Order>,
+    /// Tests that wait until nothing more is to be done.
+    idlers: Vec<oneshot::Sender<()>>,
     sweep: Option<Millis>,
     own_tokens: u64,
     stopping: Option<Stopping>,
     is_hushed: bool,
+}
+
+/// A managed job, from its delivery until its verdict is carried out.
+struct Work {
+    queue: QueueName,
+    attempt: u16,
+    /// Its number in a test's journal.
+    run: Option<u64>,
+    running: Option<Running>,
+    verdict: Option<Kind>,
+}
+
+/// Who waits for an answer, and what it will be counted as.
+struct Waiter {
+    answer: oneshot::Sender<Reply>,
+    about: About,
+}
+
+enum About {
+    Publish(QueueName),
+    Settle(QueueName, Kind),
+    Other,
 }
 
 /// When patience ends, once a stop was asked for.
@@ -120,9 +185,8 @@ impl Owner {
         let (mut orders, mut signals, mut wakeups) =
             (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
         let (mut orders_open, mut questions_open, mut stop_open) = (true, true, true);
-        let sleep = tokio::time::sleep(Duration::ZERO);
-        tokio::pin!(sleep);
         let mut armed = None;
+        let mut stirred = true;
         link.warm_up().await;
         if self.listening {
             link.listen();
@@ -142,6 +206,7 @@ impl Owner {
                     break;
                 }
             }
+            self.stir(stirred);
             let now = self.clock.now();
             if self.is_over(now) || (engine.is_drained() && self.is_hushed && flights.is_empty()) {
                 return;
@@ -160,6 +225,7 @@ impl Owner {
             let next =
                 [timeout, self.sweep, self.stopping.map(|stopping| stopping.at)].into_iter().flatten().min();
             if next.is_some_and(|at| at <= now) {
+                stirred = true;
                 engine.handle_timeout(now);
                 self.handle_sweep(now);
                 self.handle_stop(&mut engine, now);
@@ -168,18 +234,21 @@ impl Owner {
                 continue;
             }
             if next != armed {
-                if let Some(at) = next {
-                    sleep.as_mut().reset(self.clock.instant(at));
-                }
+                self.alarm.set(next);
                 armed = next;
             }
+            stirred = true;
             tokio::select! { biased;
-                Some((ticket, landed)) = flights.next(), if !flights.is_empty() => match landed {
-                    Landed::Replies(replies) => engine.handle_replies(self.clock.now(), ticket, replies),
-                    Landed::Lost => engine.handle_loss(self.clock.now(), ticket),
-                },
+                Some((ticket, landed)) = flights.next(), if !flights.is_empty() => {
+                    self.count_trip(&landed);
+                    match landed {
+                        Landed::Replies(replies) => engine.handle_replies(self.clock.now(), ticket, replies),
+                        Landed::Lost => engine.handle_loss(self.clock.now(), ticket),
+                    }
+                }
                 1.. = inboxes.signals.recv_many(&mut signals, BATCH) => {
                     let now = self.clock.now();
+                    stirred = signals.iter().any(|signal| !matches!(signal, Signal::Idle(_)));
                     signals.drain(..).for_each(|signal| self.obey(&mut engine, now, signal));
                 }
                 1.. = inboxes.wakeups.recv_many(&mut wakeups, BATCH) => {
@@ -205,8 +274,10 @@ impl Owner {
                     self.waiting.extend(orders.drain(..).flatten());
                 }
                 changed = inboxes.stop.changed(), if stop_open => stop_open = changed.is_ok(),
-                () = &mut sleep, if armed.is_some() => {}
+                () = self.alarm.rings(), if armed.is_some() => {}
+                () = rest(&mut self.idlers), if !self.idlers.is_empty() => {}
             }
+            self.stir(stirred);
             self.admit(&mut engine);
             self.heed_stop(&mut inboxes, orders_open || questions_open);
             if self.stopping.is_some() && !orders_open && !questions_open && self.waiting.is_empty() {
@@ -225,12 +296,13 @@ impl Owner {
             let Some(order) = self.waiting.pop_front() else { break };
             let Order { job, called, answer, _place: place } = order;
             let Some(job) = elapsed(job, called, now) else {
-                let _ = answer.send(Err(Error::NotSent { why: None }));
+                let _ = answer.send(Err(self.site.not_sent(None)));
                 continue;
             };
             let token = self.own_token();
+            let about = About::Publish(job.queue.clone());
             match engine.publish(now, token, job) {
-                Ok(()) => drop(self.waiters.insert(token, answer)),
+                Ok(()) => drop(self.waiters.insert(token, Waiter { answer, about })),
                 Err(Backlogged(job)) => {
                     self.waiting.push_front(Order { job, called: now, answer, _place: place });
                     break;
@@ -249,7 +321,7 @@ impl Owner {
         for _ in 0..self.waiting.len() {
             let Some(order) = self.waiting.pop_front() else { break };
             if now.since(order.called) >= order.job.timeout_ms {
-                let _ = order.answer.send(Err(Error::NotSent { why: None }));
+                let _ = order.answer.send(Err(self.site.not_sent(None)));
             } else {
                 self.waiting.push_back(order);
             }
@@ -262,6 +334,7 @@ impl Owner {
             return;
         }
         let now = self.clock.now();
+        let about = About::of(&want);
         let is_full = match want {
             Want::Take(take) => engine.take(now, token, take).is_err(),
             Want::Request(request) => engine.request(now, token, request).is_err(),
@@ -269,16 +342,23 @@ impl Owner {
         if is_full {
             let _ = answer.send(Err(Error::Busy));
         } else {
-            self.waiters.insert(token, answer);
+            self.waiters.insert(token, Waiter { answer, about });
         }
     }
 
     fn obey(&mut self, engine: &mut Engine, now: Millis, signal: Signal) {
         match signal {
-            Signal::Settle(held, verdict) => {
-                self.running.remove(&held);
+            Signal::Settle(held, verdict, ran) => {
+                if let Some(work) = self.works.get_mut(&held) {
+                    self.meters.of(&work.queue).ran(ran);
+                    (work.running, work.verdict) = (None, Some(Kind::from(&verdict)));
+                    if let Some((run, time)) = work.run.zip(self.held.as_ref()) {
+                        time.judged(run, &verdict);
+                    }
+                }
                 engine.settle(now, held, verdict);
             }
+            Signal::Idle(idle) => self.idlers.push(idle),
             Signal::Forget(token) => {
                 self.waiters.remove(&token);
                 engine.forget(now, token);
@@ -290,35 +370,96 @@ impl Owner {
     fn handle(&mut self, engine: &mut Engine, event: Event) {
         match event {
             Event::Answered { token, answer } => {
-                let Some(waiter) = self.waiters.remove(&token) else { return };
-                if let Err(Ok(Answer::Taken(jobs))) = waiter.send(answer.map_err(Error::from)) {
+                let Some(Waiter { answer: waiter, about }) = self.waiters.remove(&token) else { return };
+                let answer = answer.map_err(|fault| self.site.error(fault));
+                if let Ok(answer) = &answer {
+                    self.count_answer(about, answer);
+                }
+                if let Err(Ok(Answer::Taken(jobs))) = waiter.send(answer) {
                     self.give_back(engine, jobs);
                 }
             }
-            Event::Run(job) => self.start(engine, job),
-            Event::Abandon(held) => {
-                if let Some(task) = self.running.remove(&held) {
-                    tracing::warn!("lost the lease of a job that is still being run: it is aborted");
-                    task.abort();
+            Event::Run(delivery) => self.start(engine, delivery),
+            Event::Abandon(held) => self.lose(held),
+            Event::Settled { held, outcome } => {
+                tracing::trace!(?outcome, "settled");
+                let Some(work) = self.works.remove(&held) else { return };
+                if let Some(kind) = work.verdict {
+                    self.meters.of(&work.queue).settled(kind, Some(work.attempt), outcome);
+                }
+                if let Some((run, time)) = work.run.zip(self.held.as_ref()) {
+                    time.settled(run, outcome);
                 }
             }
-            Event::Settled { outcome, .. } => tracing::trace!(?outcome, "settled"),
-            Event::Fault(fault) => tracing::warn!(%fault, "the queue reports"),
+            Event::Unsettled(held) => drop(self.works.remove(&held)),
+            Event::Tended { queue, ended, expired, .. } => self.meters.of(&queue).tended(ended, expired),
+            Event::Fault(fault) => {
+                let error = self.site.error(fault);
+                tracing::warn!(%error, "the queue is in trouble, and goes on trying");
+            }
             Event::Drained => {}
         }
     }
 
-    fn start(&mut self, engine: &mut Engine, job: Job) {
-        let Some(held) = job.held else { return };
-        let handlers = self.handlers.as_ref();
-        match handlers.and_then(|handlers| handlers.start(held, job, self.signal.clone())) {
-            Some(task) => drop(self.running.insert(held, task)),
-            None => engine.settle(self.clock.now(), held, Verdict::Release),
+    fn start(&mut self, engine: &mut Engine, delivery: Delivery) {
+        let (Some(held), Some(runner)) = (delivery.held, &self.runner) else { return };
+        let (queue, attempt) = (delivery.lease.queue.clone(), delivery.attempt);
+        self.meters.of(&queue).delivered(&delivery);
+        let run = self.held.as_ref().map(|time| time.begin(&delivery));
+        let running = runner.start(held, run, delivery, self.signal.clone());
+        if running.is_none() {
+            engine.settle(self.clock.now(), held, Verdict::Release);
+        }
+        self.works.insert(held, Work { queue, attempt, run, running, verdict: None });
+    }
+
+    /// A lease is lost: whatever its handler says is ignored from now on.
+    fn lose(&mut self, held: Held) {
+        let Some(Work { queue, running: Some(running), .. }) = self.works.remove(&held) else { return };
+        let what = self.runner.as_ref().map(|runner| runner.lost_lease).unwrap_or_default();
+        tracing::warn!(%queue, ?what, "the lease of a job that is still being run is lost");
+        self.meters.of(&queue).lease_lost();
+        running.lose(what);
+    }
+
+    fn count_trip(&self, landed: &Landed) {
+        match landed {
+            Landed::Replies(replies) => {
+                let refused = delayline_core::Reply::Refused(Refusal::NotConnected);
+                if replies.first() != Some(&refused) {
+                    self.meters.round_trip(true);
+                }
+            }
+            Landed::Lost => self.meters.round_trip(false),
+        }
+    }
+
+    fn count_answer(&mut self, about: About, answer: &Answer) {
+        match (about, answer) {
+            (About::Publish(queue), Answer::Published { .. }) => {
+                self.meters.of(&queue).published.increment(1)
+            }
+            (About::Settle(queue, kind), Answer::Settled(outcome)) => {
+                self.meters.of(&queue).settled(kind, None, *outcome);
+            }
+            (_, Answer::Taken(jobs)) => {
+                for delivery in jobs {
+                    self.meters.of(&delivery.lease.queue).delivered(delivery);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells a test that something is being done.
+    fn stir(&self, is_so: bool) {
+        if let Some(time) = self.held.as_ref().filter(|_| is_so) {
+            time.stir();
         }
     }
 
     /// Releases jobs that nobody waits for, unspent.
-    fn give_back(&mut self, engine: &mut Engine, jobs: Vec<Job>) {
+    fn give_back(&mut self, engine: &mut Engine, jobs: Vec<Delivery>) {
         let now = self.clock.now();
         for job in jobs {
             let ask = Ask::Settle { lease: job.lease, verdict: Verdict::Release };
@@ -355,12 +496,14 @@ impl Owner {
         if self.stopping.is_none_or(|stopping| stopping.at > now || stopping.is_last) {
             return;
         }
-        for (held, task) in self.running.drain() {
-            task.abort();
-            engine.settle(now, held, Verdict::Release);
+        for (held, work) in &mut self.works {
+            if let Some(running) = work.running.take() {
+                running.stop();
+                engine.settle(now, *held, Verdict::Release);
+            }
         }
         for order in self.waiting.drain(..) {
-            let _ = order.answer.send(Err(Error::NotSent { why: None }));
+            let _ = order.answer.send(Err(self.site.not_sent(None)));
         }
         engine.drain(now);
         self.stopping = Some(Stopping { at: now + LAST_MS, is_last: true });
@@ -369,6 +512,25 @@ impl Owner {
     fn is_over(&self, now: Millis) -> bool {
         self.stopping.is_some_and(|stopping| stopping.is_last && stopping.at <= now)
     }
+}
+
+impl About {
+    fn of(want: &Want) -> About {
+        match want {
+            Want::Request(Request { ask: Ask::Settle { lease, verdict }, .. }) => {
+                About::Settle(lease.queue.clone(), Kind::from(verdict))
+            }
+            Want::Request(_) | Want::Take(_) => About::Other,
+        }
+    }
+}
+
+/// Never ends; once nothing else is to be done, whoever waits for that knows.
+async fn rest(idlers: &mut Vec<oneshot::Sender<()>>) {
+    for idler in idlers.drain(..) {
+        let _ = idler.send(());
+    }
+    std::future::pending().await
 }
 
 /// What has passed since the call is taken off, a millisecond less, for the clock's own rounding; `None` if the caller

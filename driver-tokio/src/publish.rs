@@ -5,14 +5,20 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use delayline_core::{Answer, Backoff, JobId, NewJob, QueueName, Trace, UnixMs};
+use delayline_core::{Answer, Backoff, JobId, NameError, NewJob, QueueName, Trace, UnixMs};
+use futures_util::stream::{self, Stream, StreamExt};
 use tokio::sync::oneshot;
+use tracing::Instrument;
 
 use crate::Error;
-use crate::client::Office;
+use crate::client::{Office, block_on};
 use crate::inbox::{Reply, unexpected};
 use crate::invalid::{self, millis};
 use crate::when::{When, unix_ms};
+
+/// How many jobs are handed over together, and how many such batches at a time.
+const BATCH: usize = 500;
+const BATCHES: usize = 8;
 
 /// A job about to be published: await it.
 ///
@@ -21,7 +27,7 @@ use crate::when::{When, unix_ms};
 pub struct Publish {
     office: Arc<Office>,
     queue: QueueName,
-    body: Bytes,
+    body: Result<Bytes, Error>,
     id: Option<JobId>,
     when: When,
     ttl: Option<Duration>,
@@ -46,7 +52,12 @@ pub struct Published {
 }
 
 impl Publish {
-    pub(crate) fn new(office: Arc<Office>, queue: QueueName, body: Bytes) -> Publish {
+    pub(crate) fn new(
+        office: Arc<Office>,
+        queue: QueueName,
+        body: Result<Bytes, Error>,
+        content_type: Option<&str>,
+    ) -> Publish {
         let timeout = office.limits.timeout;
         Publish {
             office,
@@ -58,7 +69,7 @@ impl Publish {
             attempts: None,
             backoff: None,
             lost_delay: None,
-            content_type: None,
+            content_type: content_type.map(str::to_owned),
             headers: Vec::new(),
             trace: None,
             timeout,
@@ -83,9 +94,12 @@ impl Publish {
     }
 
     /// Its name in its queue. If a job of this name is there, nothing changes and the answer is a duplicate. A name is
-    /// drawn if none is given.
-    pub fn id(mut self, id: JobId) -> Publish {
-        self.id = Some(id);
+    /// drawn if none is given. One that cannot be used is [`Error::Name`] when this is awaited.
+    pub fn id(mut self, id: impl TryInto<JobId, Error: Into<NameError>>) -> Publish {
+        match id.try_into() {
+            Ok(id) => self.id = Some(id),
+            Err(error) => self.body = Err(Error::Name(error.into())),
+        }
         self
     }
 
@@ -119,7 +133,7 @@ impl Publish {
         self
     }
 
-    /// The media type of the body.
+    /// The media type of the body; what the queue's codec writes if not called.
     pub fn content_type(mut self, media_type: impl Into<String>) -> Publish {
         self.content_type = Some(media_type.into());
         self
@@ -138,20 +152,34 @@ impl Publish {
         self
     }
 
+    /// Publishes it from a thread without a runtime, such as that of a [`blocking`](crate::blocking) handler. Panics
+    /// within one: await it there.
+    pub fn blocking(self) -> Result<Published, Error> {
+        block_on(self.into_future())?
+    }
+
+    /// Publishes jobs as they come, batch by batch, and answers in their order.
+    pub(crate) fn stream(
+        jobs: impl Stream<Item = Publish> + Send,
+    ) -> impl Stream<Item = Result<Published, Error>> + Send {
+        jobs.ready_chunks(BATCH).map(Publish::all).buffered(BATCHES).flat_map(stream::iter)
+    }
+
     /// Publishes jobs together, those of the same client in one go, and answers in their order.
-    pub(crate) async fn all(jobs: Vec<Publish>) -> Vec<Result<Published, Error>> {
+    async fn all(jobs: Vec<Publish>) -> Vec<Result<Published, Error>> {
         let mut handed = Vec::with_capacity(jobs.len());
         let mut jobs = jobs.into_iter().peekable();
         while let Some(first) = jobs.next() {
             let office = first.office.clone();
             let others = iter::from_fn(|| jobs.next_if(|job| Arc::ptr_eq(&job.office, &office)));
-            let together = iter::once(first).chain(others).map(Publish::into_job);
-            handed.extend(office.desk.order(together, office.limits.fail_fast).await);
+            let together: Vec<_> = iter::once(first).chain(others).map(Publish::into_job).collect();
+            let answers = office.desk.order(together, office.limits.fail_fast).await;
+            handed.extend(answers.into_iter().map(|answered| (office.clone(), answered)));
         }
         let mut published = Vec::with_capacity(handed.len());
-        for answered in handed {
+        for (office, answered) in handed {
             published.push(match answered {
-                Ok(answered) => answer(answered).await,
+                Ok(answered) => answer(&office, answered).await,
                 Err(error) => Err(error),
             });
         }
@@ -159,13 +187,15 @@ impl Publish {
     }
 
     fn into_job(self) -> Result<NewJob, Error> {
+        let body = self.body?;
         let limit = self.office.limits.max_payload;
-        if self.body.len() > limit {
-            return Err(Error::TooLarge { bytes: self.body.len(), limit });
+        if body.len() > limit {
+            return Err(Error::TooLarge { bytes: body.len(), limit });
         }
-        let due = self.when.due()?;
+        let now = self.office.wall();
+        let due = self.when.due(now)?;
         if let Some(ttl) = self.ttl {
-            invalid::ttl(ttl, self.when.distance())?;
+            invalid::ttl(ttl, self.when.distance(now))?;
         }
         self.attempts.map_or(Ok(()), invalid::attempts)?;
         self.backoff.as_ref().map_or(Ok(()), invalid::backoff)?;
@@ -173,7 +203,7 @@ impl Publish {
         let generated = self.id.is_none();
         Ok(NewJob {
             queue: self.queue,
-            id: self.id.unwrap_or_else(|| self.office.ids.draw()),
+            id: self.id.unwrap_or_else(|| self.office.ids.draw(now)),
             generated,
             due,
             ttl_ms: self.ttl.map(millis),
@@ -183,8 +213,8 @@ impl Publish {
             content_type: self.content_type,
             headers: self.headers,
             trace: self.trace,
-            published: unix_ms(SystemTime::now()),
-            body: self.body,
+            published: unix_ms(now),
+            body,
             timeout_ms: millis(self.timeout),
         })
     }
@@ -195,12 +225,19 @@ impl IntoFuture for Publish {
     type IntoFuture = Pin<Box<dyn Future<Output = Result<Published, Error>> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { Publish::all(vec![self]).await.pop().unwrap_or(Err(Error::Unknown)) })
+        let span = tracing::debug_span!("publish", queue = %self.queue, id = tracing::field::Empty);
+        let office = self.office.clone();
+        let published = async move {
+            let published = Publish::all(vec![self]).await.pop().unwrap_or_else(|| Err(office.unknown()))?;
+            tracing::Span::current().record("id", tracing::field::display(&published.id));
+            Ok(published)
+        };
+        Box::pin(published.instrument(span))
     }
 }
 
-async fn answer(answered: oneshot::Receiver<Reply>) -> Result<Published, Error> {
-    match answered.await.unwrap_or(Err(Error::Unknown))? {
+async fn answer(office: &Office, answered: oneshot::Receiver<Reply>) -> Result<Published, Error> {
+    match answered.await.unwrap_or_else(|_| Err(office.unknown()))? {
         Answer::Published { id, due } => Ok(Published { id, due: Some(due), duplicate: false }),
         Answer::Duplicate { id } => Ok(Published { id, due: None, duplicate: true }),
         other => Err(unexpected(&other)),

@@ -3,20 +3,25 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use delayline_core::{
-    Answer, Ask, CancelOutcome, Command, JobId, Place, QueueConfig, QueueName, RescheduleOutcome, Sizes,
-    Stats, UnixMs,
+    Answer, Ask, CancelOutcome, Command, Job as Delivery, JobId, NameError, Place, QueueConfig, QueueName,
+    RescheduleOutcome, Sizes, Stats, UnixMs,
 };
 
+use futures_util::stream::{self, BoxStream, Stream, StreamExt};
+
 use crate::client::Office;
+use crate::codec::Coder;
 use crate::inbox::unexpected;
 use crate::invalid::{self, Invalid};
 use crate::{Cursor, Error, Inspected, Page, Publish, Published, Taking, When};
 
 /// A queue of a client's. Queues are made by their first job; naming one costs nothing.
-#[derive(Clone)]
-pub struct Queue {
+///
+/// `T` is what its jobs are; they are written and read by the queue's [`Codec`](crate::Codec). Clones are cheap.
+pub struct Queue<T = Bytes> {
     office: Arc<Office>,
     name: QueueName,
+    coder: Coder<T>,
 }
 
 /// What became of one job that was to be rescheduled.
@@ -39,27 +44,92 @@ pub struct DeadMoved {
     pub outcomes: Vec<bool>,
 }
 
-impl Queue {
-    pub(crate) fn new(office: Arc<Office>, name: QueueName) -> Queue {
-        Queue { office, name }
+impl Queue<Bytes> {
+    /// [`publish`](Queue::publish) for whatever is bytes.
+    pub fn publish_bytes(&self, body: impl Into<Bytes>) -> Publish {
+        self.publish(&body.into())
+    }
+}
+
+impl<T: 'static> Queue<T> {
+    pub(crate) fn new(office: Arc<Office>, name: QueueName, coder: Coder<T>) -> Queue<T> {
+        if let Some(time) = office.store.held() {
+            time.know(&name, &coder);
+        }
+        Queue { office, name, coder }
+    }
+
+    /// A job to be published, due at once unless its options say otherwise. Await it.
+    pub fn publish(&self, job: &T) -> Publish {
+        let body = self.coder.encode(job);
+        let body = body.map_err(|error| Error::Encode { queue: self.name.clone(), why: error.to_string() });
+        Publish::new(self.office.clone(), self.name.clone(), body, self.coder.content_type())
+    }
+
+    /// Publishes jobs in batches, and answers what became of each, in their order. Each succeeds or fails for itself.
+    ///
+    /// ```
+    /// # #[cfg(feature = "memory")]
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # use std::time::Duration;
+    /// # let client = delayline_tokio::Client::connect("memory://").await?;
+    /// let reminders = client.queue::<u32>("reminders")?;
+    /// let jobs = (1..=3).map(|day| reminders.publish(&day).delay(Duration::from_secs(86_400 * u64::from(day))));
+    /// for outcome in reminders.publish_all(jobs).await {
+    ///     println!("due at {:?}", outcome?.due);
+    /// }
+    /// # Ok::<(), delayline_tokio::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn publish_all<I>(&self, jobs: I) -> Vec<Result<Published, Error>>
+    where
+        I: IntoIterator<Item = Publish, IntoIter: Send>,
+    {
+        Publish::stream(stream::iter(jobs)).collect().await
+    }
+
+    /// Publishes jobs in batches as the stream yields them, and answers what became of each, in their order. At most
+    /// some thousands are on their way at a time.
+    pub fn publish_stream<'a>(
+        &self,
+        jobs: impl Stream<Item = Publish> + Send + 'a,
+    ) -> BoxStream<'a, Result<Published, Error>> {
+        Publish::stream(jobs).boxed()
+    }
+
+    /// Reads the job of a delivery, or of whatever else has its body.
+    pub fn decode(&self, delivery: &Delivery) -> Result<T, Error> {
+        self.read(&delivery.lease.id, &delivery.body, delivery.content_type.as_deref())
+    }
+
+    /// Reads an inspected job.
+    pub fn decode_inspected(&self, inspected: &Inspected) -> Result<T, Error> {
+        let contents = inspected.contents.as_ref().map_err(|error| Error::Record(error.clone()))?;
+        self.read(&inspected.id, &contents.body, contents.content_type.as_deref())
+    }
+
+    fn read(&self, id: &JobId, body: &Bytes, content_type: Option<&str>) -> Result<T, Error> {
+        self.coder.decode(body, content_type).map_err(|error| Error::Decode {
+            queue: self.name.clone(),
+            id: id.clone(),
+            expected: std::any::type_name::<T>(),
+            why: error.to_string(),
+        })
+    }
+
+    pub(crate) fn coder(&self) -> &Coder<T> {
+        &self.coder
+    }
+}
+
+impl<T> Queue<T> {
+    pub(crate) fn is_of(&self, office: &Office) -> bool {
+        self.office.prefix == office.prefix && self.office.store.is(&office.store)
     }
 
     /// Its name.
     pub fn name(&self) -> &QueueName {
         &self.name
-    }
-
-    /// A job to be published, due at once unless its options say otherwise. Await it.
-    pub fn publish(&self, body: impl Into<Bytes>) -> Publish {
-        Publish::new(self.office.clone(), self.name.clone(), body.into())
-    }
-
-    /// Publishes jobs together, and answers what became of each, in their order. Each succeeds or fails for itself.
-    pub async fn publish_all(
-        &self,
-        jobs: impl IntoIterator<Item = Publish>,
-    ) -> Vec<Result<Published, Error>> {
-        Publish::all(jobs.into_iter().collect()).await
     }
 
     /// Jobs to be taken from this queue alone. Await it.
@@ -68,8 +138,11 @@ impl Queue {
     }
 
     /// Takes a waiting job away. One that is being run, or is dead, stays.
-    pub async fn cancel(&self, id: &JobId) -> Result<CancelOutcome, Error> {
-        self.cancel_all(vec![id.clone()]).await.and_then(first)
+    pub async fn cancel(
+        &self,
+        id: impl TryInto<JobId, Error: Into<NameError>>,
+    ) -> Result<CancelOutcome, Error> {
+        self.cancel_all(vec![named(id)?]).await.and_then(first)
     }
 
     /// Takes waiting jobs away, and answers what became of each, in their order.
@@ -85,14 +158,19 @@ impl Queue {
     }
 
     /// Gives a waiting job another due time. One that is being run, or is dead, stays.
-    pub async fn reschedule(&self, id: &JobId, when: impl Into<When>) -> Result<Rescheduled, Error> {
-        self.reschedule_all(vec![(id.clone(), when.into())]).await.and_then(first)
+    pub async fn reschedule(
+        &self,
+        id: impl TryInto<JobId, Error: Into<NameError>>,
+        when: impl Into<When>,
+    ) -> Result<Rescheduled, Error> {
+        self.reschedule_all(vec![(named(id)?, when.into())]).await.and_then(first)
     }
 
     /// Gives waiting jobs other due times, and answers what became of each, in their order.
     pub async fn reschedule_all(&self, jobs: Vec<(JobId, When)>) -> Result<Vec<Rescheduled>, Error> {
+        let now = self.office.wall();
         let jobs: Result<Vec<_>, Invalid> =
-            jobs.into_iter().map(|(id, when)| Ok((id, when.due()?))).collect();
+            jobs.into_iter().map(|(id, when)| Ok((id, when.due(now)?))).collect();
         let mut rescheduled = Vec::new();
         for jobs in jobs?.chunks(Command::JOBS_MAX) {
             match self.ask(Ask::Reschedule { queue: self.name.clone(), jobs: jobs.to_vec() }).await? {
@@ -109,8 +187,11 @@ impl Queue {
     }
 
     /// Reads a job; `None` if there is none of this name.
-    pub async fn inspect(&self, id: &JobId) -> Result<Option<Inspected>, Error> {
-        match self.ask(Ask::Inspect { queue: self.name.clone(), id: id.clone() }).await? {
+    pub async fn inspect(
+        &self,
+        id: impl TryInto<JobId, Error: Into<NameError>>,
+    ) -> Result<Option<Inspected>, Error> {
+        match self.ask(Ask::Inspect { queue: self.name.clone(), id: named(id)? }).await? {
             Answer::Inspected(stored) => Ok(stored.map(Inspected::of)),
             other => Err(unexpected(&other)),
         }
@@ -225,16 +306,27 @@ impl Queue {
     }
 }
 
-impl From<&Queue> for QueueName {
-    fn from(queue: &Queue) -> QueueName {
+impl<T> Clone for Queue<T> {
+    fn clone(&self) -> Queue<T> {
+        let Queue { office, name, coder } = self;
+        Queue { office: office.clone(), name: name.clone(), coder: coder.clone() }
+    }
+}
+
+impl<T> From<&Queue<T>> for QueueName {
+    fn from(queue: &Queue<T>) -> QueueName {
         queue.name.clone()
     }
 }
 
-impl fmt::Debug for Queue {
+impl<T> fmt::Debug for Queue<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Queue").field(&self.name).finish()
     }
+}
+
+fn named(id: impl TryInto<JobId, Error: Into<NameError>>) -> Result<JobId, Error> {
+    id.try_into().map_err(|error| Error::Name(error.into()))
 }
 
 fn first<T>(outcomes: Vec<T>) -> Result<T, Error> {

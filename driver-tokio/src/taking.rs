@@ -3,7 +3,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use delayline_core::{Job, QueueName, Take};
+use delayline_core::{Job as Delivery, QueueName, Take};
+use tracing::Instrument;
 
 use crate::Error;
 use crate::client::Office;
@@ -49,7 +50,7 @@ impl Taking {
         self
     }
 
-    async fn take(self) -> Result<Vec<Job>, Error> {
+    async fn take(self) -> Result<Vec<Delivery>, Error> {
         if self.queues.is_empty() {
             return Err(Invalid::NoQueue.into());
         }
@@ -67,10 +68,11 @@ impl Taking {
 }
 
 impl IntoFuture for Taking {
-    type Output = Result<Vec<Job>, Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Result<Vec<Job>, Error>> + Send>>;
+    type Output = Result<Vec<Delivery>, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<Vec<Delivery>, Error>> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.take())
+        let span = tracing::debug_span!("take", queues = ?self.queues, count = self.count);
+        Box::pin(self.take().instrument(span))
     }
 }

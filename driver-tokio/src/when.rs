@@ -15,15 +15,15 @@ pub enum When {
 
 impl When {
     /// How far off it is by the wall clock here; for limits only.
-    pub(crate) fn distance(self) -> Duration {
+    pub(crate) fn distance(self, now: SystemTime) -> Duration {
         match self {
             When::In(delay) => delay,
-            When::At(at) => at.duration_since(SystemTime::now()).unwrap_or_default(),
+            When::At(at) => at.duration_since(now).unwrap_or_default(),
         }
     }
 
-    pub(crate) fn due(self) -> Result<Due, Invalid> {
-        invalid::delay(self.distance())?;
+    pub(crate) fn due(self, now: SystemTime) -> Result<Due, Invalid> {
+        invalid::delay(self.distance(now))?;
         Ok(match self {
             When::In(delay) => Due::After { ms: millis(delay) },
             When::At(at) => Due::At(unix_ms(at)),

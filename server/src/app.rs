@@ -50,7 +50,7 @@ impl App {
     /// Publishes a job.
     pub(crate) async fn publish(&self, queue: &QueueName, draft: Draft) -> Result<Published, Problem> {
         let is_named = draft.id.is_some();
-        let published = draft.publish(&self.client.queue(queue)?).await;
+        let published = draft.publish(&self.client.bytes(queue)?).await;
         published.map_err(|error| unpublished(error, is_named))
     }
 
@@ -60,7 +60,7 @@ impl App {
         queue: &QueueName,
         drafts: Vec<Draft>,
     ) -> Result<Vec<Result<Published, Problem>>, Problem> {
-        let queue = self.client.queue(queue)?;
+        let queue = self.client.bytes(queue)?;
         let named: Vec<bool> = drafts.iter().map(|draft| draft.id.is_some()).collect();
         let published = queue.publish_all(drafts.into_iter().map(|draft| draft.publish(&queue))).await;
         let outcomes = published.into_iter().zip(named);
@@ -71,7 +71,7 @@ impl App {
 
     /// A job in its queue, whatever its state.
     pub(crate) async fn kept(&self, queue: &QueueName, id: &JobId) -> Result<Option<Kept>, Problem> {
-        let job = self.client.queue(queue)?.inspect(id).await?;
+        let job = self.client.bytes(queue)?.inspect(id).await?;
         Ok(job.map(|job| Kept::new(queue, job)))
     }
 
@@ -88,7 +88,9 @@ impl App {
     }
 
     async fn measure(&self) -> String {
-        let queues = timeout(MEASURED_WITHIN, self.stats()).await.unwrap_or(Err(Error::Unknown));
+        let queues = timeout(MEASURED_WITHIN, self.stats())
+            .await
+            .unwrap_or_else(|_| Err(Error::Unknown { address: self.client.address().to_owned() }));
         let mut text = String::new();
         metrics::single(&mut text, "delayline_up", "Whether the store answered.", queues.is_ok().into());
         match queues {
@@ -109,7 +111,7 @@ impl App {
             }
         }
         let stats = names.into_iter().take(QUEUES_MEASURED).map(|name| async move {
-            let stats = self.client.queue(&name)?.stats(0).await?;
+            let stats = self.client.bytes(&name)?.stats(0).await?;
             Ok((name, stats))
         });
         stream::iter(stats).buffered(MEASURED_AT_ONCE).try_collect().await
@@ -121,7 +123,7 @@ fn unpublished(error: Error, is_named: bool) -> Problem {
     const UNKNOWN: &str = "it is not known whether Redis accepted the job: look for it, or publish it again if it may \
                            run twice; with an id or an Idempotency-Key it could be repeated safely";
     match error {
-        Error::Unknown if !is_named => Problem::later("unknown", UNKNOWN),
+        Error::Unknown { .. } if !is_named => Problem::later("unknown", UNKNOWN),
         error => error.into(),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use clap::Args;
-use delayline_tokio::{Client, Job, QueueName, Span, Verdict, Worker};
+use delayline_tokio::{Client, Context, QueueName, Span, Verdict, Worker};
 use tokio::sync::Notify;
 
 use crate::exec;
@@ -73,7 +73,7 @@ impl Consume {
         let mut worker = Worker::new(client).concurrency(at_once).lease(Duration::from_millis(self.lease.0));
         for queue in &self.queues {
             let consumer = Arc::clone(&consumer);
-            worker = worker.queue(queue, move |job| handle(Arc::clone(&consumer), job));
+            worker = worker.queue(&client.bytes(queue)?, move |job| handle(Arc::clone(&consumer), job));
         }
         let stop = Stop::listen()?;
         let stopped = stop.clone().asked();
@@ -95,7 +95,7 @@ impl Consume {
     }
 }
 
-async fn handle(consumer: Arc<Consumer>, job: Job) -> Verdict {
+async fn handle(consumer: Arc<Consumer>, job: Context) -> Verdict {
     let took = consumer.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
     if took.is_err() {
         return Verdict::Release;
@@ -112,9 +112,9 @@ async fn handle(consumer: Arc<Consumer>, job: Job) -> Verdict {
 
 impl Consumer {
     /// Prints the job, which is done once it is written; if nobody reads any more, it stays.
-    fn print(&self, job: Job) -> Verdict {
+    fn print(&self, job: Context) -> Verdict {
         let mut line = if self.json {
-            serde_json::to_vec(&Taken::from(job)).unwrap_or_default()
+            serde_json::to_vec(&Taken::from(job.into_delivery())).unwrap_or_default()
         } else {
             job.body.to_vec()
         };

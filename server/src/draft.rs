@@ -32,7 +32,7 @@ pub(crate) fn when(delay: Option<Span>, at: Option<Time>) -> Result<Option<When>
 impl Draft {
     /// The job as it is to be published; the queue checks the rest.
     pub(crate) fn publish(self, queue: &Queue) -> Publish {
-        let mut publish = queue.publish(self.body);
+        let mut publish = queue.publish(&self.body);
         if let Some(when) = self.when {
             publish = publish.when(when);
         }

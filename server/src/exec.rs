@@ -2,7 +2,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use delayline_tokio::{Job, Reason, Verdict};
+use delayline_tokio::{Delivery, Reason, Verdict};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, ChildStdin, Command};
 use tokio::time::timeout;
@@ -16,7 +16,7 @@ const AFTERMATH: Duration = Duration::from_secs(1);
 type Tail = Arc<Mutex<Vec<u8>>>;
 
 /// Runs a command for a job: its exit decides what becomes of the job. Dropping the future kills the command.
-pub(crate) async fn run(command: &str, job: &Job) -> Verdict {
+pub(crate) async fn run(command: &str, job: &Delivery) -> Verdict {
     let failed = match attempt(command, job).await {
         Ok(None) => return Verdict::Ack,
         Ok(Some(failed)) => failed,
@@ -26,7 +26,7 @@ pub(crate) async fn run(command: &str, job: &Job) -> Verdict {
 }
 
 /// What went wrong, if something did: the end of stderr, or the exit status if that is empty.
-async fn attempt(command: &str, job: &Job) -> std::io::Result<Option<String>> {
+async fn attempt(command: &str, job: &Delivery) -> std::io::Result<Option<String>> {
     let mut child = shell(command, job).spawn()?;
     let group = Group::of(&child);
     let tail = Tail::default();
@@ -78,7 +78,7 @@ impl Group {
     fn ended(self) {}
 }
 
-fn shell(command: &str, job: &Job) -> Command {
+fn shell(command: &str, job: &Delivery) -> Command {
     let mut shell = if cfg!(windows) { Command::new("cmd") } else { Command::new("sh") };
     shell.arg(if cfg!(windows) { "/C" } else { "-c" }).arg(command);
     shell

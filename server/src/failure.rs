@@ -74,7 +74,7 @@ impl Failure {
             | Failure::Usage(_)
             | Failure::Queue(Error::Name(_) | Error::Invalid(_) | Error::Address(_)) => 2,
             Failure::Queue(
-                Error::NotSent { .. } | Error::Unknown | Error::Busy | Error::Unreachable { .. },
+                Error::NotSent { .. } | Error::Unknown { .. } | Error::Busy | Error::Unreachable { .. },
             ) => 3,
             // As a shell says it of whatever ctrl-c has ended.
             Failure::Interrupted => 130,

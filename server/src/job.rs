@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use delayline_tokio::{Backoff, Contents, Inspected, Job, Place, QueueName};
+use delayline_tokio::{Backoff, Contents, Delivery, Inspected, Place, QueueName};
 use serde::Serialize;
 
 use crate::payload::Payload;
@@ -24,8 +24,8 @@ pub(crate) struct Taken {
     payload: Payload,
 }
 
-impl From<Job> for Taken {
-    fn from(job: Job) -> Taken {
+impl From<Delivery> for Taken {
+    fn from(job: Delivery) -> Taken {
         Taken {
             id: job.lease.id.to_string(),
             queue: job.lease.queue.to_string(),

@@ -96,7 +96,7 @@ impl From<Error> for Problem {
             }
             Error::Conflict { .. } => Problem::conflict("config_conflict", error),
             Error::NotSent { .. } => Problem::later("not_sent", error),
-            Error::Unknown => Problem::later("unknown", error),
+            Error::Unknown { .. } => Problem::later("unknown", error),
             Error::Busy => Problem::later("busy", error),
             Error::Closed => Problem::later("shutting_down", error),
             Error::Moved { .. } => Problem::new(StatusCode::BAD_GATEWAY, "moved", error),

@@ -66,7 +66,7 @@ impl Publish {
 
     async fn publish(&self, client: &Client, json: bool) -> Result<(), Failure> {
         let draft = self.draft(self.body().await?);
-        let published = draft.publish(&client.queue(&self.queue)?).await?;
+        let published = draft.publish(&client.bytes(&self.queue)?).await?;
         if published.duplicate {
             return Err(Failure::Duplicate { queue: self.queue.to_string(), id: published.id.to_string() });
         }

@@ -35,7 +35,7 @@ impl Stats {
 }
 
 async fn show(client: &Client, queue: &QueueName, json: bool) -> Result<(), Failure> {
-    let stats = client.queue(queue)?.stats(24).await?;
+    let stats = client.bytes(queue)?.stats(24).await?;
     if stats.born.is_none() {
         return Err(Failure::NoSuchQueue(queue.to_string()));
     }
@@ -65,7 +65,7 @@ async fn show_all(client: &Client, json: bool) -> Result<(), Failure> {
     loop {
         let page = client.queues(cursor.as_ref(), 100).await?;
         for name in &page.items {
-            let stats = client.queue(name)?.stats(24).await?;
+            let stats = client.bytes(name)?.stats(24).await?;
             let queue = Queue::new(name, stats);
             let row = if json { serde_json::to_string(&queue).unwrap_or_default() } else { queue.row() };
             writeln!(std::io::stdout(), "{row}")?;

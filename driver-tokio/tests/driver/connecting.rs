@@ -11,15 +11,15 @@ async fn shards_are_fixed_by_the_first_and_adopted_by_who_asks_for_none() {
     let server = Server::spawn();
     let url = server.url();
     let first = Client::connect(&format!("{url}?shards=4")).await.unwrap();
-    first.queue("orders").unwrap().publish("x").await.unwrap();
+    first.bytes("orders").unwrap().publish_bytes("x").await.unwrap();
     let adopting = Client::connect(&url).await.unwrap();
     assert_eq!(adopting.shards(), Shards::new(4).unwrap());
-    assert_eq!(adopting.queue("orders").unwrap().take().await.unwrap().len(), 1);
+    assert_eq!(adopting.bytes("orders").unwrap().take().await.unwrap().len(), 1);
     let refused = Client::builder().shards(8).connect(&url).await.unwrap_err();
     assert!(matches!(refused, Error::ShardsMismatch { wanted: 8, found: 4, .. }), "{refused}");
     let other = Client::connect(&format!("{url}?shards=8&prefix=other")).await.unwrap();
     assert_eq!((other.shards().count(), other.prefix().as_str()), (8, "other"));
-    assert_eq!(other.queue("orders").unwrap().take().await.unwrap(), []);
+    assert_eq!(other.bytes("orders").unwrap().take().await.unwrap(), []);
 }
 
 #[cfg(feature = "memory")]
@@ -31,10 +31,10 @@ async fn a_named_memory_is_shared_and_an_unnamed_one_is_not() {
     assert!(one.is_memory());
     assert_eq!(two.shards().count(), 3);
     for client in [&one, &apart.0] {
-        client.queue("orders").unwrap().publish("x").await.unwrap();
+        client.bytes("orders").unwrap().publish_bytes("x").await.unwrap();
     }
-    assert_eq!(two.queue("orders").unwrap().take().await.unwrap().len(), 1);
-    assert_eq!(apart.1.queue("orders").unwrap().take().await.unwrap().len(), 0);
+    assert_eq!(two.bytes("orders").unwrap().take().await.unwrap().len(), 1);
+    assert_eq!(apart.1.bytes("orders").unwrap().take().await.unwrap().len(), 0);
     let refused = Client::connect("memory://shared?shards=2").await.unwrap_err();
     assert!(matches!(refused, Error::ShardsMismatch { wanted: 2, found: 3, .. }), "{refused}");
 }
@@ -45,18 +45,18 @@ async fn an_acl_user_a_database_a_socket_and_a_client_of_the_users_work() {
     let port_url = server.url();
     let url = port_url.replace("127", "ann:s3cret@127") + "5";
     let client = Client::connect(&url).await.unwrap();
-    client.queue("orders").unwrap().publish("x").await.unwrap();
+    client.bytes("orders").unwrap().publish_bytes("x").await.unwrap();
     assert_eq!(client.address(), format!("{port_url}5"));
     let elsewhere = Client::connect(&port_url).await.unwrap();
-    assert_eq!(elsewhere.queue("orders").unwrap().take().await.unwrap(), []);
+    assert_eq!(elsewhere.bytes("orders").unwrap().take().await.unwrap(), []);
     let socket = format!("redis+unix://{}?db=5&user=ann&pass=s3cret", server.socket());
     let by_socket = Client::connect(&socket).await.unwrap();
-    let job = by_socket.queue("orders").unwrap().take().await.unwrap().remove(0);
+    let job = by_socket.bytes("orders").unwrap().take().await.unwrap().remove(0);
     let own = redis_client(&(url.clone() + "?protocol=resp3"));
     let by_own = Client::from_redis(own).await.unwrap();
     by_own.settle(job.lease, delayline_tokio::Verdict::Ack).await.unwrap();
-    by_own.queue("orders").unwrap().publish("y").delay(Duration::from_millis(100)).await.unwrap();
-    let waited = by_own.queue("orders").unwrap().take().wait(Duration::from_secs(20)).await.unwrap();
+    by_own.bytes("orders").unwrap().publish_bytes("y").delay(Duration::from_millis(100)).await.unwrap();
+    let waited = by_own.bytes("orders").unwrap().take().wait(Duration::from_secs(20)).await.unwrap();
     assert_eq!(waited.len(), 1);
     assert!(by_own.redis_version().unwrap() >= (6, 2, 0));
 }
@@ -101,5 +101,5 @@ async fn a_user_without_info_is_let_in() {
     let server = Server::with(&["--user", "ann", "on", "nopass", "~*", "&*", "+@all", "-info"]);
     let client = Client::connect(&server.url().replace("127", "ann:x@127")).await.unwrap();
     assert_eq!(client.redis_version(), None);
-    client.queue("orders").unwrap().publish("x").await.unwrap();
+    client.bytes("orders").unwrap().publish_bytes("x").await.unwrap();
 }

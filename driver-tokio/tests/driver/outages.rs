@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use delayline_tokio::{Client, Error, Job, JobId, Refusal, Worker};
+use delayline_tokio::{Client, Context, Error, JobId, Refusal, Worker};
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
@@ -20,19 +20,20 @@ async fn everything_resumes_after_redis_was_killed_and_restarted() {
     let client = Client::connect(&server.url()).await.unwrap();
     let ran: Arc<Mutex<BTreeMap<JobId, usize>>> = Arc::default();
     let counted = ran.clone();
-    let worker = Worker::new(&client).concurrency(20).queue("orders", move |job: Job| {
-        *counted.lock().unwrap().entry(job.lease.id).or_default() += 1;
-        async {}
-    });
+    let worker =
+        Worker::new(&client).concurrency(20).queue(&client.bytes("orders").unwrap(), move |job: Context| {
+            *counted.lock().unwrap().entry(job.id().clone()).or_default() += 1;
+            async {}
+        });
     let running = tokio::spawn(worker.run());
     let publishing = Arc::new(AtomicBool::new(true));
     let publishers: Vec<_> = (0..4)
         .map(|_| {
-            let (queue, publishing) = (client.queue("orders").unwrap(), publishing.clone());
+            let (queue, publishing) = (client.bytes("orders").unwrap(), publishing.clone());
             tokio::spawn(async move {
                 let mut ids = Vec::new();
                 while publishing.load(Ordering::SeqCst) {
-                    ids.push(queue.publish("x").delay(Duration::from_millis(5)).await.unwrap().id);
+                    ids.push(queue.publish_bytes("x").delay(Duration::from_millis(5)).await.unwrap().id);
                 }
                 ids
             })
@@ -59,7 +60,7 @@ async fn everything_resumes_after_redis_was_killed_and_restarted() {
         published.iter().all(|id| ran.contains_key(id))
     })
     .await;
-    let stats = client.queue("orders").unwrap().stats(0).await.unwrap();
+    let stats = client.bytes("orders").unwrap().stats(0).await.unwrap();
     assert_eq!(stats.counters.published, published.len() as u64);
     let twice = ran.lock().unwrap().values().filter(|runs| **runs > 1).count();
     println!("{} published, {twice} ran more than once", published.len());
@@ -71,18 +72,24 @@ async fn everything_resumes_after_redis_was_killed_and_restarted() {
 async fn what_could_not_be_sent_is_told_in_time() {
     let mut server = Server::spawn();
     let client = Client::builder().backlog(10, 1 << 16).connect(&server.url()).await.unwrap();
-    let queue = client.queue("orders").unwrap();
-    queue.publish("x").await.unwrap();
+    let queue = client.bytes("orders").unwrap();
+    queue.publish_bytes("x").await.unwrap();
     server.kill();
     let begun = Instant::now();
-    let jobs = (0..50).map(|_| queue.publish("x").timeout(Duration::from_millis(600)));
+    let jobs = (0..50).map(|_| queue.publish_bytes("x").timeout(Duration::from_millis(600)));
     let published = queue.publish_all(jobs).await;
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     let not_sent = published.iter().filter(|answer| matches!(answer, Err(Error::NotSent { .. }))).count();
     assert!(not_sent >= 40 && published.iter().all(Result::is_err), "{published:?}");
-    assert_eq!(client.ping().await, Err(Error::NotSent { why: Some(Refusal::NotConnected) }));
+    let away = client.ping().await.unwrap_err();
+    assert!(matches!(away, Error::NotSent { why: Some(Refusal::NotConnected), .. }), "{away:?}");
+    let said = away.to_string();
+    assert!(
+        said.contains(client.address()) && said.contains("refused") && said.contains("check that"),
+        "{said}"
+    );
     let taken = queue.take().wait(Duration::from_secs(1)).await;
-    assert_eq!(taken, Err(Error::NotSent { why: Some(Refusal::NotConnected) }));
+    assert_eq!(taken, Err(away));
     server.start();
     eventually("ready again", async || client.ping().await.is_ok()).await;
     assert!(queue.stats(0).await.unwrap().ready >= 1);
@@ -92,12 +99,12 @@ async fn what_could_not_be_sent_is_told_in_time() {
 async fn who_fails_fast_is_told_that_too_much_waits() {
     let mut server = Server::spawn();
     let client = Client::builder().fail_fast(true).backlog(4, 64 << 20).connect(&server.url()).await.unwrap();
-    let queue = client.queue("orders").unwrap();
+    let queue = client.bytes("orders").unwrap();
     server.kill();
     let body = vec![0u8; 1 << 20];
     let publishing: Vec<_> = (0..100)
         .map(|_| {
-            let publish = queue.publish(body.clone());
+            let publish = queue.publish_bytes(body.clone());
             tokio::spawn(async move { publish.await })
         })
         .collect();
@@ -115,11 +122,11 @@ async fn who_fails_fast_is_told_that_too_much_waits() {
 async fn a_silent_redis_is_asked_again_when_it_wakes() {
     let server = Server::spawn();
     let client = Client::connect(&server.url()).await.unwrap();
-    let queue = client.queue("orders").unwrap();
-    queue.publish("x").await.unwrap();
+    let queue = client.bytes("orders").unwrap();
+    queue.publish_bytes("x").await.unwrap();
     server.signal("-STOP");
-    let unknown = queue.publish("y").timeout(Duration::from_millis(300)).await;
-    assert_eq!(unknown, Err(Error::Unknown));
+    let unknown = queue.publish_bytes("y").timeout(Duration::from_millis(300)).await;
+    assert_eq!(unknown, Err(Error::Unknown { address: client.address().to_owned() }));
     server.signal("-CONT");
     eventually("both arrived", async || queue.stats(0).await.is_ok_and(|stats| stats.ready == 2)).await;
 }
@@ -133,19 +140,19 @@ async fn a_connection_that_stays_open_and_silent_is_given_up() {
     let (cut, is_cut) = watch::channel(false);
     let proxy = tokio::spawn(forward(listener, server.address(), is_cut));
     let client = Client::connect(&url).await.unwrap();
-    let queue = client.queue("orders").unwrap();
+    let queue = client.bytes("orders").unwrap();
     let (tell, mut told) = mpsc::unbounded_channel();
-    let worker = Worker::new(&client).queue("orders", move |_| {
+    let worker = Worker::new(&client).queue(&client.bytes("orders").unwrap(), move |_: Context| {
         let _ = tell.send(());
         async {}
     });
     let running = tokio::spawn(worker.run());
-    queue.publish("x").await.unwrap();
+    queue.publish_bytes("x").await.unwrap();
     told.recv().await.unwrap();
 
     let begun = Instant::now();
     cut.send(true).unwrap();
-    queue.publish("y").await.unwrap();
+    queue.publish_bytes("y").await.unwrap();
     told.recv().await.unwrap();
     println!("runs again {:?} after the connections fell silent", begun.elapsed());
     client.close().await;

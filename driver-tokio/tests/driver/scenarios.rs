@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use delayline_tokio::{
-    Backoff, CancelOutcome, Client, Error, ExtendOutcome, Invalid, Job, JobId, Place, QueueConfig, Reason,
-    RescheduleOutcome, SettleOutcome, Verdict, Worker,
+    Backoff, CancelOutcome, Client, Context, Error, ExtendOutcome, Invalid, JobId, Place, QueueConfig,
+    Reason, RescheduleOutcome, SettleOutcome, Verdict, Worker,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -58,8 +58,8 @@ on_both_stores! {
 }
 
 async fn a_job_is_published_taken_and_acked(client: Client) {
-    let orders = client.queue("orders").unwrap();
-    let published = orders.publish("one").await.unwrap();
+    let orders = client.bytes("orders").unwrap();
+    let published = orders.publish_bytes("one").await.unwrap();
     assert!(!published.duplicate);
     let jobs = orders.take().lease(Duration::from_secs(10)).await.unwrap();
     let [job] = &jobs[..] else { panic!("{jobs:?}") };
@@ -78,11 +78,11 @@ async fn a_job_is_published_taken_and_acked(client: Client) {
 }
 
 async fn options_reach_the_consumer(client: Client) {
-    let queue = client.queue("options").unwrap();
+    let queue = client.bytes("options").unwrap();
     let id: JobId = "order:17".parse().unwrap();
     let before = unix_ms();
     let published = queue
-        .publish(vec![0, 159, 146, 150])
+        .publish_bytes(vec![0, 159, 146, 150])
         .id(id.clone())
         .delay(Duration::from_secs(3_600))
         .ttl(Duration::from_secs(7_200))
@@ -122,20 +122,21 @@ async fn options_reach_the_consumer(client: Client) {
 }
 
 async fn a_repeat_of_an_id_is_a_duplicate(client: Client) {
-    let queue = client.queue("names").unwrap();
+    let queue = client.bytes("names").unwrap();
     let id: JobId = "only-one".parse().unwrap();
     let hour = Duration::from_secs(3_600);
-    let first = queue.publish("first").id(id.clone()).delay(hour).await.unwrap();
-    let second = queue.publish("second").id(id.clone()).await.unwrap();
+    let first = queue.publish_bytes("first").id(id.clone()).delay(hour).await.unwrap();
+    let second = queue.publish_bytes("second").id(id.clone()).await.unwrap();
     assert!(!first.duplicate && second.duplicate && second.due.is_none());
     let found = queue.inspect(&id).await.unwrap().unwrap();
     assert_eq!((found.due(), &found.contents.unwrap().body[..]), (first.due, &b"first"[..]));
 }
 
 async fn many_are_published_together(client: Client) {
-    let (left, right) = (client.queue("left").unwrap(), client.queue("right").unwrap());
-    let jobs = (0..1_200).map(|i| if i % 3 == 0 { right.publish("r") } else { left.publish(format!("{i}")) });
-    let jobs = jobs.chain([left.publish("x").attempts(0)]);
+    let (left, right) = (client.bytes("left").unwrap(), client.bytes("right").unwrap());
+    let jobs = (0..1_200)
+        .map(|i| if i % 3 == 0 { right.publish_bytes("r") } else { left.publish_bytes(format!("{i}")) });
+    let jobs = jobs.chain([left.publish_bytes("x").attempts(0)]);
     let published = left.publish_all(jobs).await;
     assert_eq!(published.len(), 1_201);
     assert_eq!(published[1_200], Err(Error::Invalid(Invalid::Attempts(0))));
@@ -149,9 +150,9 @@ async fn many_are_published_together(client: Client) {
 }
 
 async fn a_take_waits_for_a_job_and_one_that_is_dropped_gives_it_back(client: Client) {
-    let queue = client.queue("waiting").unwrap();
+    let queue = client.bytes("waiting").unwrap();
     let waiting = tokio::spawn(queue.take().wait(Duration::from_secs(60)).into_future_of());
-    queue.publish("soon").delay(Duration::from_millis(300)).await.unwrap();
+    queue.publish_bytes("soon").delay(Duration::from_millis(300)).await.unwrap();
     let [job] = &waiting.await.unwrap().unwrap()[..] else { panic!() };
     assert!(unix_ms() >= job.due.0);
     assert!(job.late_ms < 1_000, "{} ms late", job.late_ms);
@@ -161,7 +162,7 @@ async fn a_take_waits_for_a_job_and_one_that_is_dropped_gives_it_back(client: Cl
         let dropped = tokio::spawn(
             queue.take().lease(Duration::from_secs(60)).wait(Duration::from_secs(60)).into_future_of(),
         );
-        let id = queue.publish("who takes me").await.unwrap().id;
+        let id = queue.publish_bytes("who takes me").await.unwrap().id;
         if round % 2 == 0 {
             tokio::task::yield_now().await;
         }
@@ -191,10 +192,10 @@ trait IntoFutureOf: IntoFuture + Sized {
 impl<T: IntoFuture> IntoFutureOf for T {}
 
 async fn waiting_jobs_are_cancelled_and_rescheduled(client: Client) {
-    let queue = client.queue("later").unwrap();
+    let queue = client.bytes("later").unwrap();
     let hour = Duration::from_secs(3_600);
     let ids: Vec<JobId> = queue
-        .publish_all((0..600).map(|_| queue.publish("x").delay(hour)))
+        .publish_all((0..600).map(|_| queue.publish_bytes("x").delay(hour)))
         .await
         .into_iter()
         .map(|published| published.unwrap().id)
@@ -214,16 +215,16 @@ async fn waiting_jobs_are_cancelled_and_rescheduled(client: Client) {
 }
 
 async fn failed_attempts_end_as_a_dead_letter_that_can_be_requeued_or_purged(client: Client) {
-    let queue = client.queue("failing").unwrap();
+    let queue = client.bytes("failing").unwrap();
     let (tell, mut told) = mpsc::unbounded_channel();
     let (stop, stopped) = oneshot::channel::<()>();
-    let worker = Worker::new(&client).queue("failing", move |job: Job| {
+    let worker = Worker::new(&client).queue(&client.bytes("failing").unwrap(), move |job: Context| {
         let _ = tell.send(job.attempt);
         async move { Err::<(), _>(format!("attempt {} failed", job.attempt)) }
     });
     let running = tokio::spawn(worker.run_until(async move { drop(stopped.await) }));
     let fast = Backoff::Ladder(vec![1, 20]);
-    let id = queue.publish("x").attempts(3).backoff(fast).await.unwrap().id;
+    let id = queue.publish_bytes("x").attempts(3).backoff(fast).await.unwrap().id;
     for attempt in 1..=3 {
         assert_eq!(told.recv().await, Some(attempt));
     }
@@ -248,7 +249,7 @@ async fn failed_attempts_end_as_a_dead_letter_that_can_be_requeued_or_purged(cli
 
 async fn queues_are_configured_paused_listed_and_destroyed(client: Client) {
     for i in 0..25 {
-        client.queue(format!("q{i}")).unwrap().publish("x").await.unwrap();
+        client.bytes(format!("q{i}")).unwrap().publish_bytes("x").await.unwrap();
     }
     let (mut names, mut cursor) = (BTreeSet::new(), None);
     loop {
@@ -259,7 +260,7 @@ async fn queues_are_configured_paused_listed_and_destroyed(client: Client) {
     }
     assert_eq!(names.len(), 25);
 
-    let queue = client.queue("q7").unwrap();
+    let queue = client.bytes("q7").unwrap();
     let config = QueueConfig { attempts: Some(3), ..QueueConfig::default() };
     let version = queue.configure(config.clone(), None).await.unwrap();
     let conflict = queue.configure(QueueConfig::default(), Some(version + 5)).await.unwrap_err();
@@ -273,8 +274,8 @@ async fn queues_are_configured_paused_listed_and_destroyed(client: Client) {
     assert_eq!(queue.destroy().await.unwrap().unwrap().leased, 1);
     assert_eq!(queue.destroy().await.unwrap(), None);
 
-    let queue = client.queue("pages").unwrap();
-    queue.publish_all((0..7).map(|i| queue.publish("x").delay(Duration::from_secs(60 + i)))).await;
+    let queue = client.bytes("pages").unwrap();
+    queue.publish_all((0..7).map(|i| queue.publish_bytes("x").delay(Duration::from_secs(60 + i)))).await;
     let (mut sizes, mut cursor) = (Vec::new(), None);
     loop {
         let page = queue.list(Place::Delayed, 3, cursor.as_ref()).await.unwrap();
@@ -286,17 +287,17 @@ async fn queues_are_configured_paused_listed_and_destroyed(client: Client) {
 }
 
 async fn bad_options_are_refused_with_what_to_do(client: Client) {
-    let queue = client.queue("strict").unwrap();
+    let queue = client.bytes("strict").unwrap();
     let years = |years: u64| Duration::from_secs(years * 366 * 86_400);
-    assert!(client.queue("a b").unwrap_err().to_string().contains("use 1 to 128 of A-Z a-z"));
+    assert!(client.bytes("a b").unwrap_err().to_string().contains("use 1 to 128 of A-Z a-z"));
     let refused = [
-        queue.publish("x").delay(years(11)).await.unwrap_err(),
-        queue.publish("x").at(SystemTime::now() + years(11)).await.unwrap_err(),
-        queue.publish("x").delay(years(1)).ttl(years(1) / 2).await.unwrap_err(),
-        queue.publish("x").attempts(0).await.unwrap_err(),
-        queue.publish("x").attempts(1_000).await.unwrap_err(),
-        queue.publish("x").backoff(Backoff::Ladder(vec![])).await.unwrap_err(),
-        queue.publish("x").lost_delay(years(1)).await.unwrap_err(),
+        queue.publish_bytes("x").delay(years(11)).await.unwrap_err(),
+        queue.publish_bytes("x").at(SystemTime::now() + years(11)).await.unwrap_err(),
+        queue.publish_bytes("x").delay(years(1)).ttl(years(1) / 2).await.unwrap_err(),
+        queue.publish_bytes("x").attempts(0).await.unwrap_err(),
+        queue.publish_bytes("x").attempts(1_000).await.unwrap_err(),
+        queue.publish_bytes("x").backoff(Backoff::Ladder(vec![])).await.unwrap_err(),
+        queue.publish_bytes("x").lost_delay(years(1)).await.unwrap_err(),
         queue.take().count(0).await.unwrap_err(),
         queue.take().count(257).await.unwrap_err(),
         queue.take().wait(Duration::from_secs(301)).await.unwrap_err(),
@@ -308,23 +309,26 @@ async fn bad_options_are_refused_with_what_to_do(client: Client) {
     for error in refused {
         assert!(matches!(error, Error::Invalid(_)), "{error:?}");
     }
-    let large = queue.publish(vec![0; (1 << 20) + 1]).await.unwrap_err();
+    let large = queue.publish_bytes(vec![0; (1 << 20) + 1]).await.unwrap_err();
     assert_eq!(large, Error::TooLarge { bytes: (1 << 20) + 1, limit: 1 << 20 });
-    queue.publish(vec![7; 1 << 20]).await.unwrap();
+    queue.publish_bytes(vec![7; 1 << 20]).await.unwrap();
     assert_eq!(queue.take().await.unwrap()[0].body.len(), 1 << 20);
-    let headers = queue.publish("x").header("h", "v".repeat(4_000)).await.unwrap_err();
+    let headers = queue.publish_bytes("x").header("h", "v".repeat(4_000)).await.unwrap_err();
     assert!(matches!(headers, Error::Record(_)), "{headers:?}");
 }
 
 async fn no_job_is_early(client: Client) {
-    let queue = client.queue("punctual").unwrap();
+    let queue = client.bytes("punctual").unwrap();
     let (tell, mut told) = mpsc::unbounded_channel();
-    let worker = Worker::new(&client).concurrency(100).queue("punctual", move |job: Job| {
-        let _ = tell.send((unix_ms(), job.due.0, job.late_ms));
-        async {}
-    });
+    let worker = Worker::new(&client).concurrency(100).queue(
+        &client.bytes("punctual").unwrap(),
+        move |job: Context| {
+            let _ = tell.send((unix_ms(), job.due.0, job.late_ms));
+            async {}
+        },
+    );
     let running = tokio::spawn(worker.run());
-    let jobs = (0..300u64).map(|i| queue.publish("x").delay(Duration::from_millis(i * 7 % 900)));
+    let jobs = (0..300u64).map(|i| queue.publish_bytes("x").delay(Duration::from_millis(i * 7 % 900)));
     for published in queue.publish_all(jobs).await {
         published.unwrap();
     }
@@ -340,15 +344,18 @@ async fn no_job_is_early(client: Client) {
 }
 
 async fn a_handler_keeps_its_lease_for_as_long_as_it_takes(client: Client) {
-    let queue = client.queue("slow").unwrap();
+    let queue = client.bytes("slow").unwrap();
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = runs.clone();
-    let worker = Worker::new(&client).lease(Duration::from_secs(1)).queue("slow", move |_| {
-        counted.fetch_add(1, Ordering::SeqCst);
-        tokio::time::sleep(Duration::from_secs(3))
-    });
+    let worker = Worker::new(&client).lease(Duration::from_secs(1)).queue(
+        &client.bytes("slow").unwrap(),
+        move |_: Context| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_secs(3))
+        },
+    );
     let running = tokio::spawn(worker.run());
-    queue.publish("x").await.unwrap();
+    queue.publish_bytes("x").await.unwrap();
     eventually("acked", async || queue.stats(0).await.unwrap().counters.acked == 1).await;
     assert_eq!(runs.load(Ordering::SeqCst), 1);
     assert_eq!(queue.stats(0).await.unwrap().counters.ended, 0);
@@ -357,20 +364,23 @@ async fn a_handler_keeps_its_lease_for_as_long_as_it_takes(client: Client) {
 }
 
 async fn a_handler_that_blocks_its_runtime_keeps_its_lease(client: Client) {
-    let queue = client.queue("blocking").unwrap();
-    let id = queue.publish("x").await.unwrap().id;
+    let queue = client.bytes("blocking").unwrap();
+    let id = queue.publish_bytes("x").await.unwrap().id;
     let own = client.clone();
     let blocked = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let (done, is_done) = mpsc::unbounded_channel();
         let is_done = Mutex::new(is_done);
-        let worker = Worker::new(&own).lease(Duration::from_secs(1)).queue("blocking", move |_| {
-            let done = done.clone();
-            async move {
-                std::thread::sleep(Duration::from_millis(2_500));
-                done.send(()).unwrap();
-            }
-        });
+        let worker = Worker::new(&own).lease(Duration::from_secs(1)).queue(
+            &own.bytes("blocking").unwrap(),
+            move |_: Context| {
+                let done = done.clone();
+                async move {
+                    std::thread::sleep(Duration::from_millis(2_500));
+                    done.send(()).unwrap();
+                }
+            },
+        );
         runtime.block_on(worker.run_until(async move {
             is_done.into_inner().unwrap().recv().await;
         }))
@@ -389,8 +399,8 @@ async fn a_handler_that_blocks_its_runtime_keeps_its_lease(client: Client) {
 }
 
 async fn a_panic_fails_the_attempt(client: Client) {
-    let queue = client.queue("panicking").unwrap();
-    let worker = Worker::new(&client).queue("panicking", |job: Job| {
+    let queue = client.bytes("panicking").unwrap();
+    let worker = Worker::new(&client).queue(&client.bytes("panicking").unwrap(), |job: Context| {
         assert!(job.attempt > 1, "before the first await");
         async move {
             tokio::task::yield_now().await;
@@ -398,7 +408,7 @@ async fn a_panic_fails_the_attempt(client: Client) {
         }
     });
     let running = tokio::spawn(worker.run());
-    let id = queue.publish("x").attempts(2).backoff(Backoff::Fixed { ms: 400 }).await.unwrap().id;
+    let id = queue.publish_bytes("x").attempts(2).backoff(Backoff::Fixed { ms: 400 }).await.unwrap().id;
     let reason = async || {
         let found = queue.inspect(&id).await.unwrap().unwrap();
         found.last_reason().unwrap_or_default().to_owned()
@@ -411,19 +421,22 @@ async fn a_panic_fails_the_attempt(client: Client) {
 }
 
 async fn a_shutdown_waits_for_handlers_then_gives_back(client: Client) {
-    let queue = client.queue("stopping").unwrap();
+    let queue = client.bytes("stopping").unwrap();
     for body in ["short", "endless"] {
-        queue.publish(body).await.unwrap();
+        queue.publish_bytes(body).await.unwrap();
     }
     let begun = Arc::new(AtomicUsize::new(0));
     let counted = begun.clone();
-    let worker = Worker::new(&client).grace(Duration::from_millis(700)).queue("stopping", move |job: Job| {
-        counted.fetch_add(1, Ordering::SeqCst);
-        async move {
-            let short = &job.body[..] == b"short";
-            tokio::time::sleep(Duration::from_millis(if short { 300 } else { 3_600_000 })).await;
-        }
-    });
+    let worker = Worker::new(&client).grace(Duration::from_millis(700)).queue(
+        &client.bytes("stopping").unwrap(),
+        move |job: Context| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            async move {
+                let short = &job.body[..] == b"short";
+                tokio::time::sleep(Duration::from_millis(if short { 300 } else { 3_600_000 })).await;
+            }
+        },
+    );
     worker.run_until(eventually("both run", async || begun.load(Ordering::SeqCst) == 2)).await.unwrap();
     let stats = queue.stats(0).await.unwrap();
     assert_eq!((stats.counters.acked, stats.counters.released, stats.ready), (1, 1, 1));
@@ -432,10 +445,10 @@ async fn a_shutdown_waits_for_handlers_then_gives_back(client: Client) {
 }
 
 async fn a_dropped_worker_gives_back_at_once(client: Client) {
-    let queue = client.queue("dropped").unwrap();
-    queue.publish("x").await.unwrap();
+    let queue = client.bytes("dropped").unwrap();
+    queue.publish_bytes("x").await.unwrap();
     let (tell, mut told) = mpsc::unbounded_channel();
-    let worker = Worker::new(&client).queue("dropped", move |_| {
+    let worker = Worker::new(&client).queue(&client.bytes("dropped").unwrap(), move |_: Context| {
         let _ = tell.send(());
         std::future::pending::<()>()
     });
@@ -448,10 +461,11 @@ async fn a_dropped_worker_gives_back_at_once(client: Client) {
 }
 
 async fn a_closed_client_flushes_and_refuses(client: Client) {
-    let queue = client.queue("closing").unwrap();
+    let queue = client.bytes("closing").unwrap();
     let taking =
-        tokio::spawn(client.queue("empty").unwrap().take().wait(Duration::from_secs(300)).into_future_of());
-    let publishing: Vec<_> = (0..500).map(|_| tokio::spawn(queue.publish("x").into_future_of())).collect();
+        tokio::spawn(client.bytes("empty").unwrap().take().wait(Duration::from_secs(300)).into_future_of());
+    let publishing: Vec<_> =
+        (0..500).map(|_| tokio::spawn(queue.publish_bytes("x").into_future_of())).collect();
     tokio::task::yield_now().await;
     client.clone().close().await;
     let mut accepted = 0;
@@ -463,7 +477,7 @@ async fn a_closed_client_flushes_and_refuses(client: Client) {
     }
     let taken = taking.await.unwrap();
     assert!(taken == Ok(Vec::new()) || taken == Err(Error::Closed), "{taken:?}");
-    assert_eq!(queue.publish("x").await, Err(Error::Closed));
+    assert_eq!(queue.publish_bytes("x").await, Err(Error::Closed));
     assert_eq!(client.ping().await, Err(Error::Closed));
     println!("{accepted} of 500 were accepted before the close");
 }
@@ -474,10 +488,10 @@ async fn a_publish_that_meets_the_close_is_refused_not_unknown() {
         let client = Client::connect("memory://").await.unwrap();
         let publishing: Vec<_> = (0..4)
             .map(|_| {
-                let queue = client.queue("closing").unwrap();
+                let queue = client.bytes("closing").unwrap();
                 tokio::spawn(async move {
                     loop {
-                        if let Err(error) = queue.publish("x").await {
+                        if let Err(error) = queue.publish_bytes("x").await {
                             return error;
                         }
                     }
@@ -493,15 +507,15 @@ async fn a_publish_that_meets_the_close_is_refused_not_unknown() {
 }
 
 async fn a_dropped_client_flushes(client: Client) {
-    let queue = client.queue("dropping").unwrap();
+    let queue = client.bytes("dropping").unwrap();
     let (tell, mut told) = mpsc::unbounded_channel();
-    let worker = Worker::new(&client).queue("dropping", move |_| {
+    let worker = Worker::new(&client).queue(&client.bytes("dropping").unwrap(), move |_: Context| {
         let _ = tell.send(());
         async {}
     });
     let (stop, stopped) = oneshot::channel::<()>();
     let running = tokio::spawn(worker.run_until(async move { drop(stopped.await) }));
-    tokio::spawn(queue.publish("x").into_future_of()).await.unwrap().unwrap();
+    tokio::spawn(queue.publish_bytes("x").into_future_of()).await.unwrap().unwrap();
     drop((queue, client));
     told.recv().await.unwrap();
     stop.send(()).unwrap();
@@ -509,19 +523,22 @@ async fn a_dropped_client_flushes(client: Client) {
 }
 
 async fn two_workers_share_a_queue(client: Client) {
-    let queue = client.queue("shared").unwrap();
+    let queue = client.bytes("shared").unwrap();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let workers: Vec<_> = (0..2)
         .map(|which| {
             let seen = seen.clone();
-            let worker = Worker::new(&client).concurrency(10).queue("shared", move |job: Job| {
-                seen.lock().unwrap().push((which, job.lease.id));
-                tokio::time::sleep(Duration::from_millis(1))
-            });
+            let worker = Worker::new(&client).concurrency(10).queue(
+                &client.bytes("shared").unwrap(),
+                move |job: Context| {
+                    seen.lock().unwrap().push((which, job.id().clone()));
+                    tokio::time::sleep(Duration::from_millis(1))
+                },
+            );
             tokio::spawn(worker.run())
         })
         .collect();
-    let jobs = (0..2_000u64).map(|i| queue.publish("x").delay(Duration::from_millis(i % 500)));
+    let jobs = (0..2_000u64).map(|i| queue.publish_bytes("x").delay(Duration::from_millis(i % 500)));
     for published in queue.publish_all(jobs).await {
         published.unwrap();
     }
@@ -539,24 +556,24 @@ async fn two_workers_share_a_queue(client: Client) {
 }
 
 async fn jobs_stay_punctual_when_whoever_tends_them_leaves(client: Client) {
-    let queue = client.queue("tended").unwrap();
+    let queue = client.bytes("tended").unwrap();
     let (tell, mut told) = mpsc::unbounded_channel();
     let start = |name: &'static str| {
         let tell = tell.clone();
         let (stop, stopped) = oneshot::channel::<()>();
-        let worker = Worker::new(&client).queue("tended", move |job: Job| {
+        let worker = Worker::new(&client).queue(&client.bytes("tended").unwrap(), move |job: Context| {
             let _ = tell.send((name, job.late_ms));
             async {}
         });
         (stop, tokio::spawn(worker.run_until(async move { drop(stopped.await) })))
     };
     let (stop_first, first) = start("first");
-    queue.publish("x").delay(Duration::from_millis(50)).await.unwrap();
+    queue.publish_bytes("x").delay(Duration::from_millis(50)).await.unwrap();
     assert_eq!(told.recv().await.unwrap().0, "first");
     let (stop_second, second) = start("second");
-    queue.publish("x").delay(Duration::from_millis(50)).await.unwrap();
+    queue.publish_bytes("x").delay(Duration::from_millis(50)).await.unwrap();
     told.recv().await.unwrap();
-    queue.publish("x").delay(Duration::from_millis(500)).await.unwrap();
+    queue.publish_bytes("x").delay(Duration::from_millis(500)).await.unwrap();
     stop_first.send(()).unwrap();
     first.await.unwrap().unwrap();
     let (who, late_ms) = told.recv().await.unwrap();

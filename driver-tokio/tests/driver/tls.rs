@@ -29,8 +29,8 @@ async fn a_server_is_spoken_to_over_tls_and_only_if_it_is_who_it_says() {
     let own = redis::Client::build_with_tls(url.as_str(), TlsCertificates { client_tls: None, root_cert });
     let client = Client::from_redis(own.unwrap()).await.unwrap();
     assert_eq!(client.address(), format!("{url}0"));
-    let queue = client.queue("orders").unwrap();
-    queue.publish("x").delay(Duration::from_millis(100)).await.unwrap();
+    let queue = client.bytes("orders").unwrap();
+    queue.publish_bytes("x").delay(Duration::from_millis(100)).await.unwrap();
     assert_eq!(queue.take().wait(Duration::from_secs(20)).await.unwrap().len(), 1);
 
     let builder = Client::builder().connect_timeout(Duration::from_secs(1));

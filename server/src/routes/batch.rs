@@ -69,7 +69,10 @@ async fn array(app: &App, queue: &QueueName, body: Body) -> Result<Response, Pro
     }
     let mut published = app.publish_all(queue, drafts).await?.into_iter();
     let results = read.into_iter().map(|read| match read {
-        Ok(id) => Outcome::of(id.as_ref(), published.next().unwrap_or_else(|| Err(Error::Unknown.into()))),
+        Ok(id) => {
+            let unknown = || Err(Error::Unknown { address: app.client.address().to_owned() }.into());
+            Outcome::of(id.as_ref(), published.next().unwrap_or_else(unknown))
+        }
         Err(problem) => Outcome::error(None, problem),
     });
     Ok(Json(Results { results: results.collect() }).into_response())

@@ -28,7 +28,7 @@ pub(super) async fn list(
     let cursor: Option<Cursor> = options.read("cursor")?;
     let count = options.in_range("count", 1..=256)?.unwrap_or(100);
     options.finish()?;
-    let page = app.client.queue(&queue)?.dead_letters(count, cursor.as_ref()).await?;
+    let page = app.client.bytes(&queue)?.dead_letters(count, cursor.as_ref()).await?;
     let jobs: Vec<Kept> = page.items.into_iter().map(|job| Kept::new(&queue, job)).collect();
     Ok(Json(DeadLetters { jobs, cursor: page.next.map(Written) }))
 }
@@ -83,7 +83,7 @@ pub(super) async fn requeue(
     body: Body,
 ) -> Result<Response, Problem> {
     options.finish()?;
-    let queue = app.client.queue(&queue)?;
+    let queue = app.client.bytes(&queue)?;
     let moved = match which(body).await? {
         Some(ids) => each(ids, |ids| queue.requeue(ids)).await?,
         None => queue.requeue_all().await?,
@@ -98,7 +98,7 @@ pub(super) async fn purge(
     body: Body,
 ) -> Result<Response, Problem> {
     options.finish()?;
-    let queue = app.client.queue(&queue)?;
+    let queue = app.client.bytes(&queue)?;
     let moved = match which(body).await? {
         Some(ids) => each(ids, |ids| queue.purge(ids)).await?,
         None => queue.purge_all().await?,

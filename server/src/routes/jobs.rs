@@ -84,7 +84,7 @@ fn created(queue: &QueueName, Published { id, due, .. }: &Published) -> Response
 }
 
 async fn repeated(app: &App, queue: &QueueName, id: &JobId) -> Result<Response, Problem> {
-    let due = app.client.queue(queue)?.inspect(id).await?.and_then(|job| job.due());
+    let due = app.client.bytes(queue)?.inspect(id).await?.and_then(|job| job.due());
     Ok(Json(json!({ "id": id.as_str(), "due": due.map(Time), "duplicate": true })).into_response())
 }
 
@@ -117,7 +117,7 @@ pub(super) async fn cancel(
     _: Empty,
 ) -> Result<Response, Problem> {
     options.finish()?;
-    match app.client.queue(&queue)?.cancel(&id).await? {
+    match app.client.bytes(&queue)?.cancel(&id).await? {
         CancelOutcome::Cancelled => {
             Ok(Json(json!({ "id": id.as_str(), "status": "cancelled" })).into_response())
         }
@@ -152,7 +152,7 @@ pub(super) async fn reschedule(
     let Some(when) = draft::when(delay.map(|delay| delay.0), at.map(|at| at.0))? else {
         return Err(Problem::bad("bad_due", format!("the body says no time: {WANTED}")));
     };
-    let rescheduled = app.client.queue(&queue)?.reschedule(&id, when).await?;
+    let rescheduled = app.client.bytes(&queue)?.reschedule(&id, when).await?;
     match rescheduled.outcome {
         RescheduleOutcome::Moved => {
             Ok(Json(json!({ "id": id.as_str(), "due": rescheduled.due.map(Time) })).into_response())

@@ -170,9 +170,11 @@ pub(super) async fn settle_many(
     let mut settlements = app.client.settle_all(leases).await.into_iter();
     let results = wrong.into_iter().map(|wrong| match wrong {
         Some(problem) => Outcome::of(Err(problem)),
-        None => Outcome::of(
-            settlements.next().unwrap_or(Err(Error::Unknown)).map_err(Problem::from).and_then(status),
-        ),
+        None => {
+            let unknown = || Err(Error::Unknown { address: app.client.address().to_owned() });
+            let settled = settlements.next().unwrap_or_else(unknown);
+            Outcome::of(settled.map_err(Problem::from).and_then(status))
+        }
     });
     let results: Vec<Outcome> = results.collect();
     Ok(Json(json!({ "results": results })).into_response())

@@ -31,7 +31,7 @@ pub(super) async fn show(
 ) -> Result<Response, Problem> {
     let hours = options.in_range("hours", 0..=48)?.unwrap_or(24);
     options.finish()?;
-    let stats = app.client.queue(&queue)?.stats(hours).await?;
+    let stats = app.client.bytes(&queue)?.stats(hours).await?;
     if stats.born.is_none() {
         return Err(no_such_queue(&queue));
     }
@@ -54,7 +54,7 @@ pub(super) async fn configure(
             "in memory there is no list or stream to forward to: start the service with --redis",
         ));
     }
-    match app.client.queue(&queue)?.configure(config.clone(), replaces).await {
+    match app.client.bytes(&queue)?.configure(config.clone(), replaces).await {
         Ok(cfgver) => {
             let body = json!({ "cfgver": cfgver, "config": Document::from(config) });
             Ok((etag(cfgver), Json(body)).into_response())
@@ -94,7 +94,7 @@ async fn set_paused(
     paused: bool,
 ) -> Result<Response, Problem> {
     options.finish()?;
-    let queue = app.client.queue(&queue)?;
+    let queue = app.client.bytes(&queue)?;
     let cfgver = if paused { queue.pause().await? } else { queue.resume().await? };
     Ok((etag(cfgver), Json(json!({ "paused": paused, "cfgver": cfgver }))).into_response())
 }
@@ -106,7 +106,7 @@ pub(super) async fn destroy(
     _: Empty,
 ) -> Result<Response, Problem> {
     options.finish()?;
-    let sizes = app.client.queue(&queue)?.destroy().await?.ok_or_else(|| no_such_queue(&queue))?;
+    let sizes = app.client.bytes(&queue)?.destroy().await?.ok_or_else(|| no_such_queue(&queue))?;
     let destroyed = json!({ "waiting": sizes.waiting, "leased": sizes.leased, "dead": sizes.dead });
     Ok(Json(json!({ "queue": queue.as_str(), "destroyed": destroyed })).into_response())
 }

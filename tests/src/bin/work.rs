@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use delayline_tests::{Mark, What};
-use delayline_tokio::{Client, Error, Job, Worker};
-use serde::Deserialize;
+use delayline_tokio::{Client, Context, Error, Job, Worker};
+use serde::{Deserialize, Serialize};
 use tokio::signal::unix::{SignalKind, signal};
 
 const LEASE: Duration = Duration::from_secs(3);
 
 /// What a job asks for.
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 struct Order {
     /// How long it takes.
     ms: u64,
@@ -42,7 +42,9 @@ async fn main() -> ExitCode {
 async fn work(url: &str, queue: &str, record: Arc<File>) -> Result<(), Error> {
     let mut stop = signal(SignalKind::terminate()).expect("a handler of SIGTERM");
     let client = Client::connect(url).await?;
-    let worker = Worker::new(&client).lease(LEASE).queue(queue, move |job| run(record.clone(), job));
+    let worker = Worker::new(&client)
+        .lease(LEASE)
+        .queue(&client.queue(queue)?, move |order, context| run(record.clone(), order, context));
     let ran = worker
         .run_until(async move {
             let _ = stop.recv().await;
@@ -52,19 +54,18 @@ async fn work(url: &str, queue: &str, record: Arc<File>) -> Result<(), Error> {
     ran
 }
 
-async fn run(record: Arc<File>, job: Job) -> Result<(), String> {
-    let order: Order = serde_json::from_slice(&job.body).map_err(|error| error.to_string())?;
+async fn run(record: Arc<File>, Job(order): Job<Order>, job: Context) -> Result<(), String> {
     note(&record, &job, What::Began);
     tokio::time::sleep(Duration::from_millis(order.ms)).await;
     if job.attempt <= order.fails {
         note(&record, &job, What::Failed);
-        return Err(format!("{} failed at attempt {}", job.lease.id, job.attempt));
+        return Err(format!("{} failed at attempt {}", job.id(), job.attempt));
     }
     note(&record, &job, What::Done);
     Ok(())
 }
 
-fn note(mut record: &File, job: &Job, what: What) {
+fn note(mut record: &File, job: &Context, what: What) {
     let at = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
     let lease_ms = u64::try_from(LEASE.as_millis()).expect("a short lease");
     let mark = Mark {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use delayline_tests::{Meter, Random, RedisServer, until};
-use delayline_tokio::{Client, Job, Publish, Queue, SettleOutcome, Verdict};
+use delayline_tokio::{Client, Delivery, Publish, Queue, SettleOutcome, Verdict};
 
 use crate::quiet::{block_on, quiet};
 
@@ -61,7 +61,7 @@ fn measured(
     let server = RedisServer::plain();
     block_on(async {
         let client = Client::connect(&server.url()).await.expect("a client");
-        let queue = client.queue("orders").expect("a name");
+        let queue = client.bytes("orders").expect("a name");
         let mut meter = Meter::new(&server);
         publish(&queue, jobs, batch, &mut option).await;
         let published = meter.read();
@@ -90,7 +90,7 @@ fn published(what: &str, mut option: impl FnMut(Publish, SystemTime) -> Publish)
     let server = RedisServer::plain();
     block_on(async {
         let client = Client::connect(&server.url()).await.expect("a client");
-        let queue = client.queue("orders").expect("a name");
+        let queue = client.bytes("orders").expect("a name");
         let mut meter = Meter::new(&server);
         publish(&queue, JOBS, 100, &mut option).await;
         let cost = a_job(&meter.read(), JOBS);
@@ -108,21 +108,21 @@ async fn publish(
 ) {
     for _ in 0..jobs / batch {
         let now = SystemTime::now();
-        let drafts: Vec<Publish> = (0..batch).map(|_| option(queue.publish("a body"), now)).collect();
+        let drafts: Vec<Publish> = (0..batch).map(|_| option(queue.publish_bytes("a body"), now)).collect();
         for published in queue.publish_all(drafts).await {
             published.expect("a job is published");
         }
     }
 }
 
-async fn take(queue: &Queue, batch: usize) -> Vec<Job> {
+async fn take(queue: &Queue, batch: usize) -> Vec<Delivery> {
     let count = u16::try_from(batch).expect("a small batch");
     let jobs = queue.take().count(count).await.expect("an answer");
     assert_eq!(jobs.len(), batch, "all jobs are due");
     jobs
 }
 
-async fn ack(client: &Client, jobs: Vec<Job>) {
+async fn ack(client: &Client, jobs: Vec<Delivery>) {
     let acks = jobs.into_iter().map(|job| (job.lease, Verdict::Ack)).collect();
     for outcome in client.settle_all(acks).await {
         assert_eq!(outcome.expect("an answer"), SettleOutcome::Done);

@@ -36,7 +36,9 @@ fn a_worker_whose_jobs_are_far_ahead_hardly_asks() {
 async fn minute(server: &RedisServer) -> BTreeMap<String, u64> {
     let client = Client::connect(&server.url()).await.expect("a client");
     let mut meter = Meter::new(server);
-    let working = tokio::spawn(Worker::new(&client).queue("later", |_| async {}).run());
+    let working = tokio::spawn(
+        Worker::new(&client).queue(&client.bytes("later").unwrap(), || async {}).run(),
+    );
     let mut last = None;
     until("a worker that has begun", Duration::from_secs(10), || {
         if !meter.read().is_empty() {
@@ -53,8 +55,8 @@ async fn minute(server: &RedisServer) -> BTreeMap<String, u64> {
 
 async fn publish(url: &str) {
     let client = Client::connect(url).await.expect("a client");
-    let queue = client.queue("later").expect("a name");
-    let jobs = (0..JOBS).map(|_| queue.publish("a body").delay(DAY));
+    let queue = client.bytes("later").expect("a name");
+    let jobs = (0..JOBS).map(|_| queue.publish_bytes("a body").delay(DAY));
     for published in queue.publish_all(jobs).await {
         published.expect("a job is published");
     }

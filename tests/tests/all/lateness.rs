@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use delayline_tests::{Random, RedisServer};
-use delayline_tokio::{Client, Job, Worker};
+use delayline_tokio::{Client, Context, Worker};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{sleep, timeout};
 
@@ -21,7 +21,7 @@ fn a_job_starts_when_it_is_due() {
     let mut late = block_on(async {
         let client = Client::connect(&server.url()).await.expect("a client");
         let (began, begins) = unbounded_channel();
-        let worker = Worker::new(&client).queue("bells", move |job: Job| {
+        let worker = Worker::new(&client).queue(&client.bytes("bells").unwrap(), move |job: Context| {
             let _ = began.send(late_us(&job));
             async {}
         });
@@ -42,11 +42,11 @@ fn a_job_starts_when_it_is_due() {
 
 /// Publishes the jobs one after the other, and answers how late each was.
 async fn rung(client: &Client, mut begins: UnboundedReceiver<i64>) -> Vec<i64> {
-    let queue = client.queue("bells").expect("a name");
+    let queue = client.bytes("bells").expect("a name");
     let mut random = Random::new(5);
     for _ in 0..JOBS {
         sleep(Duration::from_micros(random.number(0..=40_000))).await;
-        queue.publish("ring").delay(DELAY).await.expect("a job is published");
+        queue.publish_bytes("ring").delay(DELAY).await.expect("a job is published");
     }
     let mut late = Vec::with_capacity(JOBS);
     while late.len() < JOBS {
@@ -58,7 +58,7 @@ async fn rung(client: &Client, mut begins: UnboundedReceiver<i64>) -> Vec<i64> {
 }
 
 /// Redis's clock is this machine's.
-fn late_us(job: &Job) -> i64 {
+fn late_us(job: &Context) -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_micros();
     let us = |value: u128| i64::try_from(value).expect("a clock before the year 200000");
     us(now) - us(u128::from(job.due.0) * 1000)
