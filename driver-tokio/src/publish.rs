@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use crate::Error;
 use crate::client::Office;
 use crate::inbox::{Reply, unexpected};
-use crate::invalid::{self, millis};
+use crate::invalid::{self, Invalid, millis};
 use crate::when::{When, unix_ms};
 
 /// A job about to be published: await it.
@@ -23,6 +23,7 @@ pub struct Publish {
     queue: QueueName,
     body: Bytes,
     id: Option<JobId>,
+    replace: bool,
     when: When,
     ttl: Option<Duration>,
     attempts: Option<u16>,
@@ -43,6 +44,8 @@ pub struct Published {
     pub due: Option<UnixMs>,
     /// Whether the id was in use, so that nothing changed.
     pub duplicate: bool,
+    /// Whether it took the place of a waiting job.
+    pub replaced: bool,
 }
 
 impl Publish {
@@ -53,6 +56,7 @@ impl Publish {
             queue,
             body,
             id: None,
+            replace: false,
             when: When::default(),
             ttl: None,
             attempts: None,
@@ -86,6 +90,13 @@ impl Publish {
     /// drawn if none is given.
     pub fn id(mut self, id: JobId) -> Publish {
         self.id = Some(id);
+        self
+    }
+
+    /// If a waiting job of this id is there, this one takes its place, in one step: the effect of a cancel and a publish.
+    /// One that is being run, or is dead, stays, and the answer is a duplicate. Needs an id.
+    pub fn replace(mut self) -> Publish {
+        self.replace = true;
         self
     }
 
@@ -171,10 +182,14 @@ impl Publish {
         self.backoff.as_ref().map_or(Ok(()), invalid::backoff)?;
         self.lost_delay.map_or(Ok(()), invalid::lost_delay)?;
         let generated = self.id.is_none();
+        if generated && self.replace {
+            return Err(Invalid::ReplaceWithoutId.into());
+        }
         Ok(NewJob {
             queue: self.queue,
             id: self.id.unwrap_or_else(|| self.office.ids.draw()),
             generated,
+            replace: self.replace,
             due,
             ttl_ms: self.ttl.map(millis),
             attempts: self.attempts,
@@ -201,8 +216,10 @@ impl IntoFuture for Publish {
 
 async fn answer(answered: oneshot::Receiver<Reply>) -> Result<Published, Error> {
     match answered.await.unwrap_or(Err(Error::Unknown))? {
-        Answer::Published { id, due } => Ok(Published { id, due: Some(due), duplicate: false }),
-        Answer::Duplicate { id } => Ok(Published { id, due: None, duplicate: true }),
+        Answer::Published { id, due, replaced } => {
+            Ok(Published { id, due: Some(due), duplicate: false, replaced })
+        }
+        Answer::Duplicate { id } => Ok(Published { id, due: None, duplicate: true, replaced: false }),
         other => Err(unexpected(&other)),
     }
 }

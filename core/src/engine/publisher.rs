@@ -165,8 +165,9 @@ impl Publisher {
                 return;
             }
             PublishOutcome::Duplicate if !caller.generated => Ok(Answer::Duplicate { id }),
-            PublishOutcome::New | PublishOutcome::Duplicate => {
-                Ok(Answer::Published { id, due: caller.due.counted_from(since) })
+            PublishOutcome::New | PublishOutcome::Replaced | PublishOutcome::Duplicate => {
+                let replaced = outcome == PublishOutcome::Replaced;
+                Ok(Answer::Published { id, due: caller.due.counted_from(since), replaced })
             }
             PublishOutcome::Full => {
                 let ceiling = base.config.ceiling;

@@ -55,6 +55,7 @@ fn described(options: &mut Options, headers: &HeaderMap) -> Result<Draft, Proble
     let id: Option<String> = options.read("id")?;
     Ok(Draft {
         id: id.as_deref().map(named).transpose()?,
+        replace: options.read("replace")?.unwrap_or(false),
         when: draft::when(options.read("delay")?, options.read("at")?)?,
         attempts: options.in_range("attempts", 1..=999)?,
         backoff: options.read("backoff")?,
@@ -77,10 +78,13 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Probl
     text.map_err(|_| Problem::bad("bad_header", format!("the header {name} is not UTF-8")))
 }
 
-fn created(queue: &QueueName, Published { id, due, .. }: &Published) -> Response {
+fn created(queue: &QueueName, Published { id, due, replaced, .. }: &Published) -> Response {
     let location = format!("/v1/queues/{queue}/jobs/{id}");
-    let body = Json(json!({ "id": id.as_str(), "due": due.map(Time) }));
-    (StatusCode::CREATED, [(header::LOCATION, location)], body).into_response()
+    let mut body = json!({ "id": id.as_str(), "due": due.map(Time) });
+    if *replaced {
+        body["replaced"] = true.into();
+    }
+    (StatusCode::CREATED, [(header::LOCATION, location)], Json(body)).into_response()
 }
 
 async fn repeated(app: &App, queue: &QueueName, id: &JobId) -> Result<Response, Problem> {
