@@ -53,19 +53,19 @@ impl Script<'_> {
         let (mut kept, mut accepted, mut replaced) = (BTreeMap::new(), 0, 0);
         let mut outcomes = Vec::with_capacity(jobs.len());
         for job in jobs {
-            let waits = self.queue.due.contains(&job.id);
-            let outcome = match (waits || kept.contains_key(&job.id), self.queue.state.get(&job.id).cloned())
-            {
-                (false, None) => PublishOutcome::New,
-                (true, state) if job.replace => {
-                    if !kept.contains_key(&job.id) {
-                        self.is_forgotten(&job.id, state.as_ref());
-                        others = others.saturating_sub(1);
-                    }
-                    replaced += 1;
-                    PublishOutcome::Replaced
+            let (waits, follows) = (self.queue.due.contains(&job.id), kept.contains_key(&job.id));
+            let state = self.queue.state.get(&job.id).cloned();
+            let outcome = if !waits && !follows && state.is_none() {
+                PublishOutcome::New
+            } else if (waits || follows) && job.replace {
+                if !follows {
+                    self.is_forgotten(&job.id, state.as_ref());
+                    others = others.saturating_sub(1);
                 }
-                _ => PublishOutcome::Duplicate,
+                replaced += 1;
+                PublishOutcome::Replaced
+            } else {
+                PublishOutcome::Duplicate
             };
             if outcome != PublishOutcome::Duplicate {
                 kept.insert(&job.id, job);
@@ -75,9 +75,12 @@ impl Script<'_> {
         }
         if accepted > 0 {
             self.apply();
-            kept.values().for_each(|job| self.accept(job));
+            let (new, mut bytes) = (kept.len() as u64, 0_u64);
+            for job in kept.into_values() {
+                self.accept(job);
+                bytes += job.record.len() as u64;
+            }
             self.is_born();
-            let (new, bytes) = (kept.len() as u64, kept.values().map(|job| job.record.len() as u64).sum());
             let meta = &mut self.queue.meta;
             meta.mean = Some(meta.mean().saturating_mul(others).saturating_add(bytes) / (others + new));
             meta.counters.published += accepted;

@@ -223,8 +223,9 @@ fn the_jobs_of_a_batch_replace_each_other_in_their_order() {
         replacing("new", LATER, b"4"),
         job("new", NOW),
     ]);
-    use PublishOutcome::{Duplicate, New, Replaced};
-    let all = vec![Replaced, New, Replaced, Duplicate, Replaced, Replaced, Duplicate];
+    let [new, replaced, duplicate] =
+        [PublishOutcome::New, PublishOutcome::Replaced, PublishOutcome::Duplicate];
+    let all = [replaced, new, replaced, duplicate, replaced, replaced, duplicate];
     assert_eq!(outcomes(rig.run(&publish)), all);
     for (name, body) in [("old", b"3"), ("new", b"4")] {
         let Reply::Found { job, .. } = rig.run(&rig.inspect(id(name))) else { panic!("{name} is gone") };

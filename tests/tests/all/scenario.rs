@@ -383,9 +383,8 @@ fn delivered_expiring_and_large(rig: &mut Rig) {
     rig.run(&rig.settle(&jobs, fence, &nack, false));
 }
 
-fn replacing(mut jobs: Vec<Entry>) -> Vec<Entry> {
-    jobs.iter_mut().for_each(|job| job.replace = true);
-    jobs
+fn replacing(jobs: Vec<Entry>) -> Vec<Entry> {
+    jobs.into_iter().map(|job| Entry { replace: true, ..job }).collect()
 }
 
 /// An idle engine waits to be woken.
