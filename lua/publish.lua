@@ -1,11 +1,12 @@
--- Accepts jobs: each waits in due until its time.
+-- Accepts jobs: each waits in due until its time. One that may replace takes the place of a waiting job of its id,
+-- be it of the same batch: the effect is that of a cancel of the old one, then a publish.
 -- Keys: 1 agenda, 2 queues, 3 meta, 4 pool, 5 due, 6 leased, 7 state, 8 dead, 9 exp, 10 waiting, 11 big
 -- Args: 1 clock, 2 session, 3 sequence, 4 epoch, 5 max jobs, 6 max bytes,
---       then per job: id, when (+delay ms, or unix ms), ttl ms or 0, record
--- Returns: ok | again | full, us, us of the first execution, a letter per job: n new, d duplicate, f full;
+--       then per job: id, when (+delay ms, or unix ms; an r before it if the job may replace), ttl ms or 0, record
+-- Returns: ok | again | full, us, us of the first execution, a letter per job: n new, r replaced, d duplicate, f full;
 --          full adds: jobs, dead, max jobs, bytes, max bytes. Or: moved, us, epoch. Or: superseded, us
 -- Repeat: the same sequence answers what it answered first; a lower one does nothing
--- Calls: 9 (+2 wake, +1 exp, +1 big, +1 head, +1 queues)
+-- Calls: 9 (+2 wake, +1 exp, +1 big, +1 head, +1 queues; for all that are replaced +1 state, +1 exp, +1 big)
 -- First write: HSET (refused whole at maxmemory)
 local LARGE_BYTES = 4096
 
@@ -31,16 +32,30 @@ end
 local ids = {}
 for i = 7, #ARGV, 4 do ids[#ids + 1] = ARGV[i] end
 local waiting, states = call('ZMSCORE', KEYS[5], unpack(ids)), call('HMGET', KEYS[7], unpack(ids))
-local seen, letters, pool, due, exp, big = {}, {}, {}, {}, {}, {}
-local bytes = 0
+local letters, kept, accepted, replaced, ended = {}, {}, 0, 0, 0
 for i, id in ipairs(ids) do
-  if waiting[i] or states[i] or seen[id] then
-    letters[i] = 'd'
+  local waits = waiting[i] or kept[id]
+  if not waits and not states[i] then
+    letters[i], kept[id] = 'n', i
+    accepted = accepted + 1
+  elseif waits and string.sub(ARGV[4 * i + 4], 1, 1) == 'r' then
+    if not kept[id] then
+      is_forgotten(id, read_state(states[i]))
+      ended = ended + 1
+    end
+    letters[i], kept[id] = 'r', i
+    accepted, replaced = accepted + 1, replaced + 1
   else
+    letters[i] = 'd'
+  end
+end
+
+local pool, due, exp, big, bytes = {}, {}, {}, {}, 0
+for i, id in ipairs(ids) do
+  if kept[id] == i then
     local when, ttl, record = ARGV[4 * i + 4], tonumber(ARGV[4 * i + 5]), ARGV[4 * i + 6]
-    local at
-    if string.sub(when, 1, 1) == '+' then at = after(tonumber(string.sub(when, 2))) else at = tonumber(when) end
-    letters[i], seen[id] = 'n', true
+    local delay = string.match(when, '%+(%d+)')
+    local at = delay and after(tonumber(delay)) or tonumber(string.match(when, '%d+'))
     pool[#pool + 1], pool[#pool + 2] = id, record
     due[#due + 1], due[#due + 2] = num(at), id
     if ttl > 0 then
@@ -53,9 +68,10 @@ for i, id in ipairs(ids) do
   end
 end
 
-local new = #pool / 2
-if new > 0 then
+if accepted > 0 then
+  local others = jobs - ended
   call('HSET', KEYS[4], unpack(pool))
+  apply()
   call('ZADD', KEYS[5], unpack(due))
   if #exp > 0 then call('ZADD', KEYS[9], unpack(exp)) end
   if #big > 0 then call('ZADD', KEYS[11], unpack(big)) end
@@ -63,8 +79,9 @@ if new > 0 then
     set('born', num(us))
     call('HSET', KEYS[2], queue, '')
   end
-  set('mean', num(math.floor((mean * jobs + bytes) / (jobs + new))))
-  count('published', new)
+  set('mean', num(math.floor((mean * others + bytes) / (others + #pool / 2))))
+  count('published', accepted)
+  count('cancelled', replaced)
   count('exp', #exp / 2)
   count('big', #big / 2)
 end

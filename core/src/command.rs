@@ -200,6 +200,8 @@ pub struct Entry {
     pub due: Due,
     /// When it expires, counted from the call; zero for never.
     pub ttl_ms: u64,
+    /// Whether it takes the place of a waiting job of its name.
+    pub replace: bool,
     /// The record in its plain form.
     pub record: Bytes,
 }

@@ -20,6 +20,9 @@ pub struct NewJob {
     pub id: JobId,
     /// Whether the driver made the name up: then it is drawn anew should it be in use.
     pub generated: bool,
+    /// Whether it takes the place of a waiting job of its name, in one step: the effect of a cancel and a publish. Where
+    /// the job is held or dead it stays, and the answer is a duplicate. Of a made-up name it says nothing.
+    pub replace: bool,
     /// When it is due.
     pub due: Due,
     /// When it expires, counted from the call; not shorter than the delay.
@@ -51,6 +54,7 @@ impl NewJob {
             queue,
             id,
             generated: false,
+            replace: false,
             due: Due::After { ms: 0 },
             ttl_ms: None,
             attempts: None,
@@ -82,7 +86,13 @@ impl NewJob {
             body: self.body,
         };
         let record = record.encode(compression)?.to_bytes();
-        Ok(Entry { id: self.id, due: self.due, ttl_ms: self.ttl_ms.unwrap_or(0), record })
+        Ok(Entry {
+            id: self.id,
+            due: self.due,
+            ttl_ms: self.ttl_ms.unwrap_or(0),
+            replace: self.replace && !self.generated,
+            record,
+        })
     }
 }
 

@@ -117,6 +117,8 @@ impl Reply {
 pub enum PublishOutcome {
     /// Accepted.
     New,
+    /// Accepted; the waiting job of its id is cancelled.
+    Replaced,
     /// The id is in use; the existing job is untouched.
     Duplicate,
     /// The queue is full.

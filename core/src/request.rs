@@ -128,10 +128,11 @@ pub enum Ask {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum Answer {
-    /// The job is accepted and due then, by Redis's clock.
+    /// The job is accepted and due then, by Redis's clock; it may have taken the place of a waiting one.
     Published {
         id: JobId,
         due: UnixMs,
+        replaced: bool,
     },
     /// The id is in use; the existing job is untouched.
     Duplicate {

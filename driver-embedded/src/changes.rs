@@ -50,11 +50,10 @@ pub(crate) fn never_delivered(due: UnixMs) -> State {
 }
 
 impl Script<'_> {
-    /// Nothing of the job remains but the counter that the caller raises. A job never delivered has no state to say
-    /// whether it has a TTL or is large.
-    pub(crate) fn vanishes(&mut self, id: &JobId, state: Option<&State>) {
+    /// What there is of a job beside its record and its place goes. One never delivered has no state to say whether it
+    /// has a TTL or is large.
+    pub(crate) fn is_forgotten(&mut self, id: &JobId, state: Option<&State>) {
         let out = &mut self.changes.out;
-        out.pool.push(id.clone());
         if state.is_some() {
             out.state.push(id.clone());
         }
@@ -64,6 +63,12 @@ impl Script<'_> {
         if state.is_none_or(|state| state.has(State::BIG)) {
             out.big.push(id.clone());
         }
+    }
+
+    /// Nothing of the job remains but the counter that the caller raises.
+    pub(crate) fn vanishes(&mut self, id: &JobId, state: Option<&State>) {
+        self.changes.out.pool.push(id.clone());
+        self.is_forgotten(id, state);
     }
 
     /// The job becomes a dead letter; its state then.

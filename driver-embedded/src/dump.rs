@@ -185,6 +185,7 @@ fn past_text(past: &Past) -> String {
 fn published(outcome: PublishOutcome) -> char {
     match outcome {
         PublishOutcome::New => 'n',
+        PublishOutcome::Replaced => 'r',
         PublishOutcome::Duplicate => 'd',
         PublishOutcome::Full => 'f',
     }

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use delayline_core::{Ceiling, Entry, Full, PublishOutcome, Reply, Session, UnixMs};
 
 use crate::meta::raise;
@@ -47,22 +49,42 @@ impl Script<'_> {
     }
 
     fn accept_all(&mut self, jobs: &[Entry]) -> Vec<PublishOutcome> {
-        let (held, mean) = (self.queue.meta.live_jobs(), self.queue.meta.mean());
-        let (mut new, mut bytes) = (0, 0);
-        let outcomes = jobs.iter().map(|job| {
-            if self.queue.due.contains(&job.id) || self.queue.state.contains_key(&job.id) {
-                return PublishOutcome::Duplicate;
+        let mut others = self.queue.meta.live_jobs();
+        let (mut kept, mut accepted, mut replaced) = (BTreeMap::new(), 0, 0);
+        let mut outcomes = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            let (waits, follows) = (self.queue.due.contains(&job.id), kept.contains_key(&job.id));
+            let state = self.queue.state.get(&job.id).cloned();
+            let outcome = if !waits && !follows && state.is_none() {
+                PublishOutcome::New
+            } else if (waits || follows) && job.replace {
+                if !follows {
+                    self.is_forgotten(&job.id, state.as_ref());
+                    others = others.saturating_sub(1);
+                }
+                replaced += 1;
+                PublishOutcome::Replaced
+            } else {
+                PublishOutcome::Duplicate
+            };
+            if outcome != PublishOutcome::Duplicate {
+                kept.insert(&job.id, job);
+                accepted += 1;
             }
-            self.accept(job);
-            new += 1;
-            bytes += job.record.len() as u64;
-            PublishOutcome::New
-        });
-        let outcomes = outcomes.collect();
-        if new > 0 {
+            outcomes.push(outcome);
+        }
+        if accepted > 0 {
+            self.apply();
+            let (new, mut bytes) = (kept.len() as u64, 0_u64);
+            for job in kept.into_values() {
+                self.accept(job);
+                bytes += job.record.len() as u64;
+            }
             self.is_born();
-            self.queue.meta.mean = Some(mean.saturating_mul(held).saturating_add(bytes) / (held + new));
-            self.queue.meta.counters.published += new;
+            let meta = &mut self.queue.meta;
+            meta.mean = Some(meta.mean().saturating_mul(others).saturating_add(bytes) / (others + new));
+            meta.counters.published += accepted;
+            meta.counters.cancelled += replaced;
         }
         outcomes
     }

@@ -48,6 +48,7 @@ pub(crate) enum Alarm {
 }
 
 impl Alarm {
+    /// To be called where it will ring: a timer belongs to a runtime.
     pub(crate) fn new(clock: &Clock, seat: Option<Seat>) -> Alarm {
         match (clock, seat) {
             (Clock::Held { origin, .. }, Some(seat)) => Alarm::Held(seat, *origin),

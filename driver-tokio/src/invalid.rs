@@ -28,6 +28,9 @@ pub enum Invalid {
     /// A job would never run, or too often.
     #[error("{0} attempts are out of range: ask for 1 to 999, or leave them to the queue")]
     Attempts(u16),
+    /// A job without an id is to replace another.
+    #[error("a job without an id can replace none: give it the id of the job whose place it is to take")]
+    ReplaceWithoutId,
     /// A lost delivery would wait too long.
     #[error("a delay of {0:?} after a lost lease is over the limit of 99999.999 s: make it shorter")]
     LostDelay(Duration),

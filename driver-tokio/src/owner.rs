@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::clock::{Alarm, Clock};
 use crate::entropy;
-use crate::held::HeldTime;
+use crate::held::{HeldTime, Seat};
 use crate::inbox::{self, Bell, Desk, Inboxes, Order, Question, Reply, Signal, Stop, Want};
 use crate::link::{Landed, Link, RedisLink};
 use crate::meters::{Kind, Meters};
@@ -67,6 +67,7 @@ fn refused(error: std::io::Error) -> Error {
 /// All that works for an engine.
 struct Crew {
     owner: Owner,
+    seat: Option<Seat>,
     store: Store,
     prefix: Prefix,
     heads: bool,
@@ -87,7 +88,6 @@ impl Crew {
         let pumping = engine.config().pump;
         let seat = held.as_ref().map(|held| held.seat(inboxes.signal.clone()));
         let owner = Owner {
-            alarm: Alarm::new(&clock, seat),
             clock,
             held,
             site: plan.site,
@@ -106,23 +106,24 @@ impl Crew {
             is_hushed: false,
         };
         let heads = pumping != Pumping::Never;
-        Ok((engine, desk, Crew { owner, store: plan.store, prefix: plan.prefix, heads, inboxes, bell }))
+        Ok((engine, desk, Crew { owner, seat, store: plan.store, prefix: plan.prefix, heads, inboxes, bell }))
     }
 
     async fn work(self, engine: Engine) {
-        let Crew { owner, store, prefix, heads, inboxes, bell } = self;
+        let Crew { owner, seat, store, prefix, heads, inboxes, bell } = self;
+        let alarm = Alarm::new(&owner.clock, seat);
         let identity = engine.identity();
         match store {
             Store::Redis(client) => {
                 let keys = Arc::new(Keyspace::new(&prefix, engine.config().shards));
                 let link = RedisLink::new(client, keys, owner.site.clone(), identity, heads, bell);
-                owner.run(engine, link, inboxes).await;
+                owner.run(engine, link, inboxes, alarm).await;
             }
             #[cfg(feature = "memory")]
             Store::Memory(memory) => {
                 let heads = heads.then_some(engine.config().shards);
                 let link = crate::memory::MemoryLink::new(memory, identity, heads, bell);
-                owner.run(engine, link, inboxes).await;
+                owner.run(engine, link, inboxes, alarm).await;
             }
         }
     }
@@ -130,7 +131,6 @@ impl Crew {
 
 struct Owner {
     clock: Clock,
-    alarm: Alarm,
     held: Option<Arc<HeldTime>>,
     site: Arc<Site>,
     meters: Meters,
@@ -180,7 +180,7 @@ struct Stopping {
 }
 
 impl Owner {
-    async fn run<L: Link>(mut self, mut engine: Engine, mut link: L, mut inboxes: Inboxes) {
+    async fn run<L: Link>(mut self, mut engine: Engine, mut link: L, mut inboxes: Inboxes, mut alarm: Alarm) {
         let mut flights = FuturesUnordered::new();
         let (mut orders, mut signals, mut wakeups) =
             (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
@@ -234,7 +234,7 @@ impl Owner {
                 continue;
             }
             if next != armed {
-                self.alarm.set(next);
+                alarm.set(next);
                 armed = next;
             }
             stirred = true;
@@ -274,7 +274,7 @@ impl Owner {
                     self.waiting.extend(orders.drain(..).flatten());
                 }
                 changed = inboxes.stop.changed(), if stop_open => stop_open = changed.is_ok(),
-                () = self.alarm.rings(), if armed.is_some() => {}
+                () = alarm.rings(), if armed.is_some() => {}
                 () = rest(&mut self.idlers), if !self.idlers.is_empty() => {}
             }
             self.stir(stirred);

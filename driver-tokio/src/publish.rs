@@ -13,7 +13,7 @@ use tracing::Instrument;
 use crate::Error;
 use crate::client::{Office, block_on};
 use crate::inbox::{Reply, unexpected};
-use crate::invalid::{self, millis};
+use crate::invalid::{self, Invalid, millis};
 use crate::when::{When, unix_ms};
 
 /// How many jobs are handed over together, and how many such batches at a time.
@@ -29,6 +29,7 @@ pub struct Publish {
     queue: QueueName,
     body: Result<Bytes, Error>,
     id: Option<JobId>,
+    replace: bool,
     when: When,
     ttl: Option<Duration>,
     attempts: Option<u16>,
@@ -49,6 +50,8 @@ pub struct Published {
     pub due: Option<UnixMs>,
     /// Whether the id was in use, so that nothing changed.
     pub duplicate: bool,
+    /// Whether it took the place of a waiting job.
+    pub replaced: bool,
 }
 
 impl Publish {
@@ -64,6 +67,7 @@ impl Publish {
             queue,
             body,
             id: None,
+            replace: false,
             when: When::default(),
             ttl: None,
             attempts: None,
@@ -100,6 +104,13 @@ impl Publish {
             Ok(id) => self.id = Some(id),
             Err(error) => self.body = Err(Error::Name(error.into())),
         }
+        self
+    }
+
+    /// If a waiting job of this id is there, this one takes its place, in one step: the effect of a cancel and a publish.
+    /// One that is being run, or is dead, stays, and the answer is a duplicate. Needs an id.
+    pub fn replace(mut self) -> Publish {
+        self.replace = true;
         self
     }
 
@@ -201,10 +212,14 @@ impl Publish {
         self.backoff.as_ref().map_or(Ok(()), invalid::backoff)?;
         self.lost_delay.map_or(Ok(()), invalid::lost_delay)?;
         let generated = self.id.is_none();
+        if generated && self.replace {
+            return Err(Invalid::ReplaceWithoutId.into());
+        }
         Ok(NewJob {
             queue: self.queue,
             id: self.id.unwrap_or_else(|| self.office.ids.draw(now)),
             generated,
+            replace: self.replace,
             due,
             ttl_ms: self.ttl.map(millis),
             attempts: self.attempts,
@@ -238,8 +253,10 @@ impl IntoFuture for Publish {
 
 async fn answer(office: &Office, answered: oneshot::Receiver<Reply>) -> Result<Published, Error> {
     match answered.await.unwrap_or_else(|_| Err(office.unknown()))? {
-        Answer::Published { id, due } => Ok(Published { id, due: Some(due), duplicate: false }),
-        Answer::Duplicate { id } => Ok(Published { id, due: None, duplicate: true }),
+        Answer::Published { id, due, replaced } => {
+            Ok(Published { id, due: Some(due), duplicate: false, replaced })
+        }
+        Answer::Duplicate { id } => Ok(Published { id, due: None, duplicate: true, replaced: false }),
         other => Err(unexpected(&other)),
     }
 }

@@ -97,6 +97,13 @@ impl<T: 'static> Queue<T> {
         Publish::stream(jobs).boxed()
     }
 
+    /// A job to be published under this id: if one waits under it, this one takes its place, in one step. One that is
+    /// being run, or is dead, stays, and the answer is a duplicate: [`publish`](Queue::publish) with an id, and
+    /// [`replace`](Publish::replace). Await it.
+    pub fn upsert(&self, id: impl TryInto<JobId, Error: Into<NameError>>, job: &T) -> Publish {
+        self.publish(job).id(id).replace()
+    }
+
     /// Reads the job of a delivery, or of whatever else has its body.
     pub fn decode(&self, delivery: &Delivery) -> Result<T, Error> {
         self.read(&delivery.lease.id, &delivery.body, delivery.content_type.as_deref())

@@ -18,13 +18,18 @@ local function keeps(id, s)
   list[#list + 1] = state_text(s)
 end
 
--- Nothing of the job remains but the counter that the caller raises. A job never delivered has no state to
--- say whether it has a TTL or is large.
-local function vanishes(id, s)
-  leaves('pool', id)
+-- What there is of a job beside its record and its place goes. One never delivered has no state to say
+-- whether it has a TTL or is large.
+local function is_forgotten(id, s)
   if s then leaves('state', id) end
   if (s and has(s.flags, TTL)) or (not s and meta_num('exp') > 0) then leaves('exp', id) end
   if (s and has(s.flags, BIG)) or (not s and meta_num('big') > 0) then leaves('big', id) end
+end
+
+-- Nothing of the job remains but the counter that the caller raises.
+local function vanishes(id, s)
+  leaves('pool', id)
+  is_forgotten(id, s)
 end
 
 local function dies(id, s, reason)

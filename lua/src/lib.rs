@@ -64,7 +64,7 @@ macro_rules! script {
     };
 }
 
-script!("Accepts jobs." PUBLISH "publish": "base" "meta" "state" "agenda" "session");
+script!("Accepts jobs." PUBLISH "publish": "base" "meta" "state" "agenda" "changes" "session");
 script!("Grants leases." RESERVE "reserve": "base" "meta" "state" "agenda" "changes" "reap" "sift" "session");
 script!("Ends leases with verdicts." SETTLE "settle": "base" "meta" "state" "agenda" "changes");
 script!("Renews leases." EXTEND "extend": "base" "meta" "state" "agenda" "changes");

@@ -10,6 +10,7 @@ use crate::timestamp::Time;
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     pub(crate) id: Option<JobId>,
+    pub(crate) replace: bool,
     pub(crate) when: Option<When>,
     pub(crate) attempts: Option<u16>,
     pub(crate) backoff: Option<Backoff>,
@@ -38,6 +39,9 @@ impl Draft {
         }
         if let Some(id) = self.id {
             publish = publish.id(id);
+        }
+        if self.replace {
+            publish = publish.replace();
         }
         if let Some(attempts) = self.attempts {
             publish = publish.attempts(attempts);

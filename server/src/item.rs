@@ -20,6 +20,8 @@ struct Item<'a> {
     encoding: Encoding,
     content_type: Option<String>,
     id: Option<Written<JobId>>,
+    #[serde(default)]
+    replace: bool,
     delay: Option<Written<Span>>,
     at: Option<Written<Time>>,
     attempts: Option<u16>,
@@ -37,6 +39,8 @@ pub(crate) struct Outcome {
     id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     due: Option<Time>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    replaced: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,6 +55,7 @@ pub(crate) fn read(json: &[u8]) -> Result<Draft, Problem> {
         body: item.encoding.decode(item.payload)?,
         content_type: item.content_type.or_else(|| item.encoding.content_type().map(String::from)),
         id: item.id.map(|id| id.0),
+        replace: item.replace,
         when: draft::when(item.delay.map(|delay| delay.0), item.at.map(|at| at.0))?,
         attempts: item.attempts,
         backoff: item.backoff.map(|backoff| backoff.0),
@@ -73,6 +78,7 @@ impl Outcome {
             status: if published.duplicate { "duplicate" } else { "created" },
             id: Some(published.id.to_string()),
             due: published.due.map(Time),
+            replaced: published.replaced,
             code: None,
             detail: None,
         }
@@ -83,6 +89,7 @@ impl Outcome {
             status: "error",
             id: id.map(JobId::to_string),
             due: None,
+            replaced: false,
             code: Some(problem.code),
             detail: Some(problem.detail),
         }
@@ -97,12 +104,13 @@ mod tests {
 
     #[test]
     fn reads_every_field() {
-        let json = r#"{"payload":"aGk=","encoding":"base64","content_type":"text/x","id":"a:1","delay":"5s","attempts":3,
+        let json = r#"{"payload":"aGk=","encoding":"base64","content_type":"text/x","id":"a:1","replace":true,"delay":"5s","attempts":3,
             "backoff":"15s 3m","ttl":"1h","headers":{"Tenant":"x"}}"#;
         let draft = read(json.as_bytes()).unwrap();
         assert_eq!(draft.body, "hi");
         assert_eq!(draft.content_type.as_deref(), Some("text/x"));
         assert_eq!(draft.id.as_ref().map(JobId::as_str), Some("a:1"));
+        assert!(draft.replace);
         assert_eq!((draft.when, draft.ttl), (Some(When::In(Duration::from_secs(5))), Some(Span(3_600_000))));
         assert_eq!((draft.attempts, draft.backoff), (Some(3), Some(Backoff::Ladder(vec![15_000, 180_000]))));
         assert_eq!(draft.headers, [("Tenant".to_string(), "x".to_string())]);

@@ -105,6 +105,7 @@ impl Publish {
             content_type: self.content_type.clone(),
             headers: self.headers.clone(),
             body,
+            ..Draft::default()
         }
     }
 

@@ -165,8 +165,9 @@ impl Publisher {
                 return;
             }
             PublishOutcome::Duplicate if !caller.generated => Ok(Answer::Duplicate { id }),
-            PublishOutcome::New | PublishOutcome::Duplicate => {
-                Ok(Answer::Published { id, due: caller.due.counted_from(since) })
+            PublishOutcome::New | PublishOutcome::Replaced | PublishOutcome::Duplicate => {
+                let replaced = outcome == PublishOutcome::Replaced;
+                Ok(Answer::Published { id, due: caller.due.counted_from(since), replaced })
             }
             PublishOutcome::Full => {
                 let ceiling = base.config.ceiling;
@@ -292,6 +293,28 @@ mod tests {
             engine.handle_loss(Millis(200), lost);
             let resent = engine.poll_transmit(Credit::UNLIMITED).expect("a resend").ticket;
             assert_eq!(reply(&mut engine, 200, resent, redis(ran)), Some(UnixMs(due)), "ran at {ran} ms");
+        }
+    }
+
+    #[test]
+    fn a_replacing_publish_says_so_and_of_a_generated_id_nothing() {
+        for generated in [false, true] {
+            let mut engine = Engine::new(Config::default(), Identity(7), Millis(0)).expect("a config");
+            let (queue, id): (QueueName, JobId) = ("orders".parse().unwrap(), "one".parse().unwrap());
+            let job = NewJob { generated, replace: true, ..NewJob::new(queue, id, bytes::Bytes::new()) };
+            engine.publish(Millis(0), Token(0), job).expect("room");
+            let transmit = engine.poll_transmit(Credit::UNLIMITED).expect("a transmit");
+            let Command::Publish { jobs, .. } = &transmit.commands[0] else { panic!("no publish") };
+            assert_eq!(jobs[0].replace, !generated);
+            let (ticket, time) = (transmit.ticket, redis(0));
+            let outcomes = vec![if generated { PublishOutcome::New } else { PublishOutcome::Replaced }];
+            let reply = Reply::Published { time, since: time, outcomes, full: None };
+            engine.handle_replies(Millis(1), ticket, [reply]);
+            let event = core::iter::from_fn(|| engine.poll_event()).next();
+            let Some(Event::Answered { answer: Ok(Answer::Published { replaced, .. }), .. }) = event else {
+                panic!("{event:?}")
+            };
+            assert_eq!(replaced, !generated);
         }
     }
 }

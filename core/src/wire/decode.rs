@@ -109,6 +109,7 @@ fn done(kind: Kind, time: UnixMicros, status: &str, words: &mut Words) -> Option
 fn published(letter: u8) -> Option<PublishOutcome> {
     match letter {
         b'n' => Some(PublishOutcome::New),
+        b'r' => Some(PublishOutcome::Replaced),
         b'd' => Some(PublishOutcome::Duplicate),
         b'f' => Some(PublishOutcome::Full),
         _ => None,

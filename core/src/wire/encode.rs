@@ -112,7 +112,7 @@ fn write_args<A: Args>(command: &Command, words: &mut Words<'_, A>) {
             words.show(ceiling.bytes);
             for job in jobs {
                 words.arg(job.id.as_str());
-                words.due(job.due);
+                words.due(if job.replace { "r" } else { "" }, job.due);
                 words.show(job.ttl_ms);
                 words.out.record(&job.record);
             }
@@ -149,7 +149,7 @@ fn write_args<A: Args>(command: &Command, words: &mut Words<'_, A>) {
             words.session('c', session);
             for (id, due) in jobs {
                 words.arg(id.as_str());
-                words.due(*due);
+                words.due("", *due);
             }
         }
         Command::Peek { engine, entries, lease_ms, stay, .. } => {
@@ -238,10 +238,10 @@ impl<A: Args> Words<'_, A> {
         self.show(session.sequence);
     }
 
-    fn due(&mut self, due: Due) {
+    fn due(&mut self, mark: &str, due: Due) {
         match due {
-            Due::After { ms } => self.show(format_args!("+{ms}")),
-            Due::At(at) => self.show(at),
+            Due::After { ms } => self.show(format_args!("{mark}+{ms}")),
+            Due::At(at) => self.show(format_args!("{mark}{at}")),
         }
     }
 

@@ -39,6 +39,29 @@ fn a_repeated_publish_is_answered_as_before_even_when_its_job_is_gone() {
 }
 
 #[test]
+fn a_replacing_publish_takes_the_place_of_what_waits_and_of_nothing_else() {
+    let mut bed = Bed::new();
+    let replacing = |name: &str, body: &str| Entry { replace: true, record: record(body), ..entry(name, 10) };
+    bed.publish([entry("held", 0), entry("failed", 0), entry("dead", 0), expiring("waits", 50, 60)]);
+    let fence = bed.reserve(3).fence;
+    bed.settle("failed", fence, nack(5));
+    bed.settle("dead", fence, bury());
+    let jobs = ["waits", "failed", "held", "dead", "none", "none"].map(|name| replacing(name, "new"));
+    let Reply::Published { outcomes, .. } = bed.publish(jobs) else { panic!("no answer") };
+    let [new, replaced, duplicate] =
+        [PublishOutcome::New, PublishOutcome::Replaced, PublishOutcome::Duplicate];
+    assert_eq!(outcomes, [replaced, replaced, duplicate, duplicate, new, replaced]);
+    for name in ["waits", "failed", "none"] {
+        let job = bed.inspect(name).unwrap();
+        assert_eq!((job.at, job.state, job.expires, job.record), (START + 11, None, None, record("new")));
+    }
+    let stats = bed.stats();
+    assert_eq!((stats.counters.published, stats.counters.cancelled), (8, 3));
+    assert_eq!((stats.delayed, stats.leased, stats.dead), (3, 1, 1));
+    assert_eq!(bed.meta("exp").as_deref(), Some("0"));
+}
+
+#[test]
 fn a_repeated_reserve_is_answered_what_is_still_held() {
     let mut bed = Bed::new();
     bed.publish([entry("a", 0), entry("b", 0), entry("c", 0)]);

@@ -30,7 +30,11 @@ pub(super) async fn publish(
     if key.is_some() && draft.id.is_some() {
         return Err(Problem::bad("bad_option", "id and Idempotency-Key exclude each other: give one"));
     }
-    let repeatable = key.is_some();
+    if key.is_some() && draft.replace {
+        let detail = "replace and Idempotency-Key exclude each other, as a repeat would replace: give an id";
+        return Err(Problem::bad("bad_option", detail));
+    }
+    let (repeatable, replaces) = (key.is_some(), draft.replace);
     draft.id = draft.id.or(key);
     draft.body = body::whole(body, app.max_payload).await.map_err(|unread| match unread {
         Unread::TooLarge => payload_too_large(app.max_payload),
@@ -40,7 +44,7 @@ pub(super) async fn publish(
     match published.duplicate {
         false => Ok(created(&queue, &published)),
         true if repeatable => repeated(&app, &queue, &published.id).await,
-        true => Err(duplicate(&app, &queue, &published.id).await),
+        true => Err(duplicate(&app, &queue, &published.id, replaces).await),
     }
 }
 
@@ -59,6 +63,7 @@ fn described(options: &mut Options, headers: &HeaderMap) -> Result<Draft, Proble
         attempts: options.in_range("attempts", 1..=999)?,
         backoff: options.read("backoff")?,
         ttl: options.read("ttl")?,
+        replace: options.read("replace")?.unwrap_or(false),
         headers: options.job_headers(),
         content_type: text(headers, header::CONTENT_TYPE.as_str())?.map(String::from),
         ..Draft::default()
@@ -77,10 +82,13 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Probl
     text.map_err(|_| Problem::bad("bad_header", format!("the header {name} is not UTF-8")))
 }
 
-fn created(queue: &QueueName, Published { id, due, .. }: &Published) -> Response {
+fn created(queue: &QueueName, Published { id, due, replaced, .. }: &Published) -> Response {
     let location = format!("/v1/queues/{queue}/jobs/{id}");
-    let body = Json(json!({ "id": id.as_str(), "due": due.map(Time) }));
-    (StatusCode::CREATED, [(header::LOCATION, location)], body).into_response()
+    let mut body = json!({ "id": id.as_str(), "due": due.map(Time) });
+    if *replaced {
+        body["replaced"] = true.into();
+    }
+    (StatusCode::CREATED, [(header::LOCATION, location)], Json(body)).into_response()
 }
 
 async fn repeated(app: &App, queue: &QueueName, id: &JobId) -> Result<Response, Problem> {
@@ -88,10 +96,13 @@ async fn repeated(app: &App, queue: &QueueName, id: &JobId) -> Result<Response, 
     Ok(Json(json!({ "id": id.as_str(), "due": due.map(Time), "duplicate": true })).into_response())
 }
 
-async fn duplicate(app: &App, queue: &QueueName, id: &JobId) -> Problem {
-    let detail = format!(
-        "queue {queue} has a job {id}, which is untouched: publish with another id, or reschedule it"
-    );
+async fn duplicate(app: &App, queue: &QueueName, id: &JobId, replaces: bool) -> Problem {
+    let instead = if replaces {
+        "only one that waits is replaced: publish with another id, or once it is gone"
+    } else {
+        "publish with another id, or reschedule or replace it"
+    };
+    let detail = format!("queue {queue} has a job {id}, which is untouched: {instead}");
     let problem = Problem::conflict("duplicate", detail);
     match app.kept(queue, id).await {
         Ok(Some(job)) => problem.with_job(&job),

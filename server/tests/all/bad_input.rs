@@ -33,6 +33,8 @@ async fn a_publish_that_is_not_right_publishes_nothing() {
         ("backoff=linear", "bad_option", "is not a backoff: write none, fixed 5s"),
         ("ttl=1s&delay=5s", "ttl_too_short", "make the ttl longer"),
         ("ttl=0s", "ttl_too_short", "make the ttl longer"),
+        ("replace=true", "bad_option", "give it the id of the job"),
+        ("replace=yes&id=a", "bad_option", "replace: provided string was not `true` or `false`"),
     ] {
         let answer = service.post(&format!("/v1/queues/q/jobs?{options}"), "1").await;
         answer.is_problem(400, code, says);
@@ -46,6 +48,9 @@ async fn a_publish_that_is_not_right_publishes_nothing() {
     }
     let both = post_with(&service, "/v1/queues/q/jobs?id=a", &[("Idempotency-Key", "b")], "1").await;
     both.is_problem(400, "bad_option", "give one");
+    let replaces = "/v1/queues/q/jobs?replace=true";
+    let both = post_with(&service, replaces, &[("Idempotency-Key", "b")], "1").await;
+    both.is_problem(400, "bad_option", "as a repeat would replace: give an id");
     let long = [("Delayline-Header-Long", &*"x".repeat(4_000))];
     post_with(&service, "/v1/queues/q/jobs", &long, "1").await.is_problem(400, "bad_job", "shorter headers");
     let large = service.post("/v1/queues/q/jobs", "x".repeat(1_025)).await;

@@ -40,6 +40,32 @@ async fn each_item_of_an_array_has_its_outcome() {
 }
 
 #[tokio::test]
+async fn items_replace_waiting_jobs_in_their_order() {
+    let service = Service::start().await;
+    service.publish("q", "a").await;
+    let batch = json!([
+        { "payload": 1, "id": "a", "replace": true, "delay": "1h" },
+        { "payload": 2, "id": "b", "replace": true },
+        { "payload": 3, "id": "b", "replace": true, "delay": "1h" },
+        { "payload": 4, "id": "a" },
+        { "payload": 5, "replace": true },
+    ]);
+    let answer = service.post("/v1/queues/q/batch", batch.to_string()).await;
+    let results = answer.json["results"].as_array().unwrap();
+    let outcome = |one: &Value| (one["status"].clone(), one["replaced"].clone());
+    let outcomes: Vec<_> = results.iter().map(outcome).collect();
+    let replaced = (json!("created"), json!(true));
+    let others = ["created", "duplicate", "error"].map(|status| (json!(status), json!(null)));
+    let [created, duplicate, error] = others;
+    assert_eq!(outcomes, [replaced.clone(), created, replaced, duplicate, error]);
+    assert_eq!(results[4]["code"], "bad_option");
+    assert_eq!(service.sizes("q").await, [0, 2, 0, 0]);
+    for (id, payload) in [("a", 1), ("b", 3)] {
+        assert_eq!(service.get(&format!("/v1/queues/q/jobs/{id}")).await.json["payload"], payload);
+    }
+}
+
+#[tokio::test]
 async fn an_array_has_at_most_a_thousand_items() {
     let service = Service::start().await;
     let items = |count: usize| Value::from(vec![json!({ "payload": 1 }); count]).to_string();

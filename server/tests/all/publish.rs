@@ -88,6 +88,23 @@ async fn a_used_id_is_a_conflict_and_shows_the_job() {
 }
 
 #[tokio::test]
+async fn a_waiting_job_may_be_replaced() {
+    let service = Service::start().await;
+    let replace = "/v1/queues/q/jobs?id=a&replace=true";
+    let first = service.post(&format!("{replace}&delay=1h&ttl=2h"), "old").await;
+    assert_eq!((first.status.as_u16(), &first.json["replaced"]), (201, &json!(null)));
+    let second = service.post(replace, "new").await;
+    assert_eq!((second.status.as_u16(), &second.json["replaced"]), (201, &json!(true)));
+    assert_eq!(second.headers["location"], "/v1/queues/q/jobs/a");
+    assert_eq!(service.sizes("q").await, [1, 0, 0, 0]);
+    let job = service.take("q").await;
+    assert_eq!((&job["id"], &job["payload"], &job["attempt"]), (&json!("a"), &json!("new"), &json!(1)));
+    service.post(replace, "newer").await.is_problem(409, "duplicate", "only one that waits is replaced");
+    assert_eq!(service.sizes("q").await, [0, 0, 1, 0]);
+    assert_eq!(service.post("/v1/queues/q/jobs?replace=false", "1").await.status, 201);
+}
+
+#[tokio::test]
 async fn an_idempotency_key_may_be_repeated() {
     let service = Service::start().await;
     for quoted in ["key-1", "\"key-1\""] {

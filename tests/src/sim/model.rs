@@ -3,7 +3,7 @@ use std::fmt;
 
 use delayline_core::{
     Ask, BODY_LIMIT, CancelOutcome, Command, Entry, Event, ExtendOutcome, Fence, Grant, Identity, Job, JobId,
-    PublishOutcome, QueueName, Record, Reply, RescheduleOutcome, Session, SettleOutcome, Settlement,
+    NewJob, PublishOutcome, QueueName, Record, Reply, RescheduleOutcome, Session, SettleOutcome, Settlement,
     UnixMicros, UnixMs,
 };
 
@@ -23,6 +23,8 @@ pub(super) struct Model {
     /// How often each job was asked to be cancelled or moved, and how often it was.
     cancels: BTreeMap<(QueueName, JobId), Times>,
     moves: BTreeMap<(QueueName, JobId), Times>,
+    /// Ids of jobs that somebody asked to replace: a publish may find another there.
+    contested: BTreeSet<(QueueName, JobId)>,
     pub(super) tally: Tally,
 }
 
@@ -36,6 +38,7 @@ pub struct Tally {
     pub died: u64,
     pub cancelled: u64,
     pub moved: u64,
+    pub replaced: u64,
     pub expired: u64,
     pub repeats: u64,
 }
@@ -101,7 +104,8 @@ impl Model {
                 for (job, outcome) in jobs.iter().zip(outcomes) {
                     let expires = (job.ttl_ms > 0).then(|| now.ceil_ms() + job.ttl_ms);
                     let instance = instance_of(queue, job)?;
-                    self.published(now, instance, job.due.counted_from(*since), expires, *outcome)?;
+                    let due = job.due.counted_from(*since);
+                    self.published(now, instance, job.replace, due, expires, *outcome)?;
                 }
                 Ok(())
             }
@@ -204,34 +208,56 @@ impl Model {
         &mut self,
         now: UnixMicros,
         (instance, max): (Instance, u16),
+        replaces: bool,
         due: UnixMs,
         expires: Option<UnixMs>,
         outcome: PublishOutcome,
     ) -> Checked {
         let (queue, id) = (&instance.queue, &instance.id);
         let key = (queue.clone(), id.clone());
-        let there = self.jobs.get(&key).is_some_and(|job| !job.may_have_expired(now));
-        match outcome {
-            PublishOutcome::New => {
+        let there = self.jobs.get(&key).map(|job| (job.phase, job.may_have_expired(now)));
+        match (outcome, there) {
+            (PublishOutcome::New, there) => {
                 ensure!(
-                    !there,
+                    there.is_none_or(|(_, may_have_expired)| may_have_expired),
                     "an id is used once at a time",
                     "{id} of {queue} was accepted while it was there"
                 );
-                self.tally.accepted += 1;
-                *self.accepted.entry(instance.clone()).or_default() += 1;
-                self.born.insert(queue.clone());
-                self.jobs.insert(key, ModelJob::new(due, max, expires));
             }
-            PublishOutcome::Duplicate => {
+            (PublishOutcome::Replaced, Some((phase, _))) => {
+                let may_wait = match phase {
+                    Phase::Waiting(_) => true,
+                    Phase::Leased(_, until) => until <= now.floor_ms(),
+                    Phase::Dead(_) => false,
+                };
                 ensure!(
-                    self.jobs.contains_key(&key),
+                    replaces && may_wait,
+                    "replace is exact",
+                    "{id} of {queue} in {phase:?} was replaced, asked for: {replaces}"
+                );
+                self.tally.replaced += 1;
+            }
+            (PublishOutcome::Duplicate, Some((phase, _))) => {
+                ensure!(
+                    !replaces || !matches!(phase, Phase::Waiting(_)),
+                    "replace is exact",
+                    "{id} of {queue} in {phase:?} was to be replaced and is called a duplicate"
+                );
+                return Ok(());
+            }
+            (PublishOutcome::Replaced | PublishOutcome::Duplicate, None) => {
+                ensure!(
+                    false,
                     "accepted means delivered",
-                    "{id} of {queue} is called a duplicate but is not there"
+                    "{id} of {queue} answered {outcome:?} but is not there"
                 );
             }
-            PublishOutcome::Full => {}
+            (PublishOutcome::Full, _) => return Ok(()),
         }
+        self.tally.accepted += 1;
+        *self.accepted.entry(instance.clone()).or_default() += 1;
+        self.born.insert(queue.clone());
+        self.jobs.insert(key, ModelJob::new(due, max, expires));
         Ok(())
     }
 
@@ -471,6 +497,18 @@ impl Model {
         }
         ensure!(moved <= dead, "requeue is exact", "{moved} of {dead} dead letters of {queue} were moved");
         Ok(())
+    }
+
+    /// Somebody publishes a job.
+    pub(super) fn publishes(&mut self, job: &NewJob) {
+        if job.replace {
+            self.contested.insert((job.queue.clone(), job.id.clone()));
+        }
+    }
+
+    /// Whether a publish of this id may rightly find it in use.
+    pub(super) fn is_contested(&self, instance: &Instance) -> bool {
+        self.contested.contains(&(instance.queue.clone(), instance.id.clone()))
     }
 
     /// Somebody asks for something.

@@ -49,6 +49,9 @@ pub(super) fn draw(random: &mut Random, nodes: u64, span_ms: u64) -> Vec<(u64, u
         let id: JobId = format!("j{n}").parse().expect("a job id");
         acts.push((at_ms, node, Act::Publish(Box::new(job(random, queue.clone(), id.clone())))));
         if random.percent(20) {
+            acts.extend(replacements(random, nodes, at_ms, &queue, &id));
+        }
+        if random.percent(20) {
             let after = at_ms + random.number(0..=10_000);
             let ask = if random.percent(50) {
                 Ask::Cancel { queue, ids: vec![id] }
@@ -81,6 +84,28 @@ pub(super) fn draw(random: &mut Random, nodes: u64, span_ms: u64) -> Vec<(u64, u
         acts.push((random.number(0..=span_ms), node(random, nodes), Act::Ask(ask)));
     }
     acts
+}
+
+/// Publishes that take the place of a job, some of them at once so that they meet in a batch.
+fn replacements(
+    random: &mut Random,
+    nodes: u64,
+    at_ms: u64,
+    queue: &QueueName,
+    id: &JobId,
+) -> Vec<(u64, usize, Act)> {
+    let (mut at_ms, mut node) = (at_ms, node(random, nodes));
+    let replacements = (0..random.number(1..=3)).map(|n| {
+        if random.percent(60) {
+            at_ms += random.number(0..=10_000);
+            node = self::node(random, nodes);
+        }
+        let mut job = job(random, queue.clone(), id.clone());
+        job.published = UnixMs(2 + n);
+        job.replace = true;
+        (at_ms, node, Act::Publish(Box::new(job)))
+    });
+    replacements.collect()
 }
 
 /// Now that an answer tells that the job was cancelled or moved, the same id again.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use delayline_core::Reply;
 
 /// What every run of a hundred sequences must have drawn.
-const EXPECTED: [&str; 62] = [
+const EXPECTED: [&str; 63] = [
     "acked",
     "again",
     "backoff",
@@ -48,6 +48,7 @@ const EXPECTED: [&str; 62] = [
     "Published Duplicate",
     "Published Full",
     "Published New",
+    "Published Replaced",
     "purged",
     "released",
     "requeued",

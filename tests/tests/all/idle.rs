@@ -36,9 +36,8 @@ fn a_worker_whose_jobs_are_far_ahead_hardly_asks() {
 async fn minute(server: &RedisServer) -> BTreeMap<String, u64> {
     let client = Client::connect(&server.url()).await.expect("a client");
     let mut meter = Meter::new(server);
-    let working = tokio::spawn(
-        Worker::new(&client).queue(&client.bytes("later").unwrap(), || async {}).run(),
-    );
+    let working =
+        tokio::spawn(Worker::new(&client).queue(&client.bytes("later").unwrap(), || async {}).run());
     let mut last = None;
     until("a worker that has begun", Duration::from_secs(10), || {
         if !meter.read().is_empty() {

@@ -14,6 +14,7 @@ mod life;
 mod lua_source;
 mod plan;
 mod quiet;
+mod replace;
 mod rig;
 mod scenario;
 mod scripts;

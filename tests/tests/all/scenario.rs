@@ -1,6 +1,6 @@
 //! For each script, the states of a queue that make it take its different ways.
 
-use delayline_core::{Command, DeadLetters, Due, Place, QueueConfig, Settlement, Shard, Shards};
+use delayline_core::{Command, DeadLetters, Due, Entry, Place, QueueConfig, Settlement, Shard, Shards};
 
 use crate::rig::{IntoReason, LEASE_MS, Rig, batch, ids, job};
 
@@ -50,6 +50,22 @@ fn publishing() -> Vec<Scenario> {
             jobs[0].ttl_ms = 60_000;
             jobs[1].record = crate::rig::record(&[b'x'; 5_000]);
             rig.publish(jobs)
+        }),
+        scenario!("publish" "replaces" 9 true, |rig| {
+            let first = rig.publish(batch("new", 100, NOW));
+            rig.run(&first);
+            rig.publish(replacing(batch("new", 100, LATER)))
+        }),
+        scenario!("publish" "replaces delivered, expiring and large" 14 true, |rig| {
+            delivered_expiring_and_large(rig);
+            let mut jobs = batch("job", 3, Due::After { ms: 1_000 });
+            jobs[0].record = crate::rig::record(&[b'x'; 5_000]);
+            jobs[1].ttl_ms = 60_000;
+            rig.publish(replacing(jobs))
+        }),
+        scenario!("publish" "replaces what is held" 6 true, |rig| {
+            rig.granted(10);
+            rig.publish(replacing(batch("job", 10, LATER)))
         }),
         scenario!("publish" "duplicates" 6 true, |rig| {
             let jobs = batch("new", 10, LATER);
@@ -353,6 +369,22 @@ fn born(rig: &mut Rig) {
     rig.run(&publish);
     let cancel = rig.cancel(vec![crate::rig::id("first")]);
     rig.run(&cancel);
+}
+
+/// Waiting jobs: one with a TTL, a large one, and one whose attempt failed.
+fn delivered_expiring_and_large(rig: &mut Rig) {
+    let mut jobs = batch("job", 3, NOW);
+    jobs[0].ttl_ms = 60_000;
+    jobs[1].record = crate::rig::record(&[b'x'; 5_000]);
+    let (publish, reserve) = (rig.publish(jobs), rig.reserve(3));
+    rig.run(&publish);
+    let (jobs, fence) = rig.grants(&reserve);
+    let nack = Settlement::Nack { after_ms: 500, reason: "no".into_reason() };
+    rig.run(&rig.settle(&jobs, fence, &nack, false));
+}
+
+fn replacing(jobs: Vec<Entry>) -> Vec<Entry> {
+    jobs.into_iter().map(|job| Entry { replace: true, ..job }).collect()
 }
 
 /// An idle engine waits to be woken.

@@ -337,7 +337,7 @@ impl World {
             (5..=8, Due::After { ms }) => ms + self.random.number(1..=3_000),
             _ => self.random.number(1..=90_000),
         };
-        Entry { id, due, ttl_ms, record: self.record(ttl_ms > 0) }
+        Entry { id, due, ttl_ms, replace: self.random.percent(40), record: self.record(ttl_ms > 0) }
     }
 
     fn due(&mut self) -> Due {

@@ -11,6 +11,7 @@ impl World {
         let token = self.nodes[node].token();
         match act {
             Act::Publish(job) => {
+                self.model.publishes(&job);
                 let asked = Asked::Publish(Instance::of(&job));
                 self.nodes[node].asked.insert(token, asked);
                 self.with(node, |engine, now| {
@@ -76,7 +77,17 @@ impl World {
                 ensure!(times == 0, "not sent means not accepted", "{instance} was accepted {times} times");
             }
             (Asked::Publish(instance), Ok(Answer::Duplicate { .. })) => {
-                ensure!(false, "an id is used once at a time", "{instance} is called a duplicate");
+                ensure!(
+                    self.model.is_contested(&instance),
+                    "an id is used once at a time",
+                    "{instance} is called a duplicate"
+                );
+                let times = self.model.times_accepted(&instance);
+                ensure!(
+                    times == 0,
+                    "a duplicate is not accepted",
+                    "{instance} is called one and was accepted {times} times"
+                );
             }
             (asked @ Asked::Cancel(..), Ok(Answer::Cancelled(outcomes)))
                 if outcomes == [CancelOutcome::Cancelled] =>
