@@ -24,6 +24,12 @@ impl Reason {
     }
 }
 
+impl From<&str> for Reason {
+    fn from(text: &str) -> Reason {
+        Reason::new(text)
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
