@@ -348,9 +348,9 @@ impl Owner {
 
     fn obey(&mut self, engine: &mut Engine, now: Millis, signal: Signal) {
         match signal {
-            Signal::Settle(held, verdict, ran) => {
+            Signal::Settle { held, queue, verdict, ran } => {
+                self.meters.of(&queue).ran(ran);
                 if let Some(work) = self.works.get_mut(&held) {
-                    self.meters.of(&work.queue).ran(ran);
                     (work.running, work.verdict) = (None, Some(Kind::from(&verdict)));
                     if let Some((run, time)) = work.run.zip(self.held.as_ref()) {
                         time.judged(run, &verdict);
