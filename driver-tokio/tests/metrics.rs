@@ -1,5 +1,4 @@
 //! Every metric of the crate's table is recorded, with its labels, and no other; and docs/metrics.md has the same table.
-#![cfg(feature = "memory")]
 
 #[allow(dead_code)]
 #[path = "driver/server.rs"]
@@ -40,9 +39,9 @@ struct Row {
 /// One test, since the recorder is the process's.
 #[tokio::test]
 async fn the_table_is_what_is_recorded() {
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    recorder.install().unwrap();
+    let debugging = DebuggingRecorder::new();
+    let snapshotter = debugging.snapshotter();
+    debugging.install().unwrap();
     let mut recorded = Recorded {
         snapshotter,
         labels: BTreeMap::new(),

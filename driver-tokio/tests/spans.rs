@@ -1,5 +1,4 @@
 //! What log lines are inside of: spans that say which job.
-#![cfg(feature = "memory")]
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
