@@ -12,6 +12,7 @@ mod invariants;
 mod lateness;
 mod life;
 mod lua_source;
+mod memory;
 mod plan;
 mod quiet;
 mod replace;
