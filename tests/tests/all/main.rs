@@ -13,6 +13,7 @@ mod lateness;
 mod life;
 mod lua_source;
 mod memory;
+mod outage;
 mod plan;
 mod quiet;
 mod replace;
