@@ -23,6 +23,27 @@ const BATCHES: usize = 8;
 /// A job about to be published: await it.
 ///
 /// Its order among other jobs is that of the awaits. A future that is dropped before it ends may have published the job.
+///
+/// ```
+/// # #[cfg(feature = "memory")]
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// # use std::time::Duration;
+/// # let client = delayline_tokio::Client::connect("memory://").await?;
+/// let callbacks = client.queue::<String>("callbacks")?;
+/// let published = callbacks
+///     .publish(&"https://example.org/paid".to_owned())
+///     .delay(Duration::from_secs(15))
+///     .id(format!("order-{}", 17))
+///     .attempts(10)
+///     .backoff("15s 3m 10m 30m 30m 1h 2h 6h 15h".parse().unwrap())
+///     .ttl(Duration::from_secs(7 * 86_400))
+///     .header("tenant", "acme")
+///     .await?;
+/// assert_eq!(published.id.as_str(), "order-17");
+/// println!("due at {:?}", published.due);
+/// # Ok::<(), delayline_tokio::Error>(())
+/// # }).unwrap();
+/// ```
 #[must_use = "a job is published when this is awaited"]
 pub struct Publish {
     office: Arc<Office>,
