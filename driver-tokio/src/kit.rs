@@ -172,7 +172,7 @@ impl TestClock {
         while !self.time.running().is_empty() {
             tokio::select! {
                 () = self.time.eased() => {}
-                _ = &mut watch => panic!(
+                () = &mut watch => panic!(
                     "{} did not end in {:?}; the time stands still while a handler runs, so it must not wait for it to pass",
                     self.time.running().join(", "),
                     begun.elapsed()
@@ -209,7 +209,7 @@ fn watchdog() -> (std::sync::mpsc::Sender<()>, impl Future<Output = ()>) {
     });
     (over, async move {
         if barks.await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     })
 }

@@ -225,7 +225,7 @@ async fn slow(listener: TcpListener, to: SocketAddr, each_way: Duration) {
 }
 
 async fn trickle(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin, each_way: Duration) {
-    let mut bytes = [0; 1 << 16];
+    let mut bytes = vec![0; 1 << 16];
     while let Ok(count @ 1..) = from.read(&mut bytes).await {
         tokio::time::sleep(each_way).await;
         if to.write_all(&bytes[..count]).await.is_err() {
