@@ -16,6 +16,7 @@ mod memory;
 mod outage;
 mod plan;
 mod quiet;
+mod readme;
 mod replace;
 mod rig;
 mod scenario;
