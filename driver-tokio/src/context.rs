@@ -54,6 +54,11 @@ impl Context {
         &self.delivery.lease.id
     }
 
+    /// Whether the job is dead if this attempt fails.
+    pub fn is_last_attempt(&self) -> bool {
+        self.delivery.attempt >= self.delivery.max_attempts
+    }
+
     /// The value of a header; names are told apart by case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.delivery.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())

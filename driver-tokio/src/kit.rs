@@ -224,3 +224,27 @@ fn queues_of<T: 'static>(time: &HeldTime) -> BTreeMap<delayline_core::QueueName,
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Job;
+
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    async fn refuse(_: Job<String>) -> Result<(), &'static str> {
+        Err("the line is busy")
+    }
+
+    #[tokio::test]
+    async fn a_worker_beside_the_client_that_tends_runs_every_job_in_time() {
+        let (client, time) = test();
+        let calls = client.queue::<String>("calls").unwrap();
+        time.start(Worker::new(&client).queue(&calls, refuse));
+        time.drain_due().await.assert_none();
+        let backoff = "15s 2h 1s".parse().unwrap();
+        calls.publish(&"ann".to_owned()).delay(HOUR).attempts(4).backoff(backoff).await.unwrap();
+        let seconds: Vec<u64> = time.advance(24 * HOUR).await.iter().map(|run| run.at.as_secs()).collect();
+        assert_eq!(seconds, [3_600, 3_615, 10_815, 10_816]);
+    }
+}

@@ -34,6 +34,8 @@ const LAST_MS: u64 = 2_000;
 const GIVE_BACK_MS: u64 = 30_000;
 const OWN_TOKENS: u64 = 1 << 63;
 const DAY_MS: u64 = 86_400_000;
+/// A store forgets whoever has waited for ten minutes without asking again.
+const HELD_POLL_MS: u64 = 540_000;
 
 /// What an engine is made of.
 pub(crate) struct Plan {
@@ -83,7 +85,9 @@ impl Crew {
         let held = plan.store.held();
         let clock = Clock::start(held.clone());
         let config = match held {
-            Some(_) => Config { same_clock: true, poll_ms: DAY_MS, pump_lease_ms: DAY_MS, ..plan.config },
+            Some(_) => {
+                Config { same_clock: true, poll_ms: HELD_POLL_MS, pump_lease_ms: DAY_MS, ..plan.config }
+            }
             None => plan.config,
         };
         let engine = Engine::new(config, entropy::identity(&plan.store)?, clock.now())?;
