@@ -29,7 +29,7 @@
 //! welcome.publish(&Welcome { to: "ann@example.org".into() }).delay(Duration::from_millis(20)).await?;
 //!
 //! let worker = Worker::new(&client).concurrency(50).queue(&welcome, send);
-//! worker.run_until(tokio::time::sleep(Duration::from_millis(100))).await?;
+//! worker.run_until(tokio::time::sleep(Duration::from_millis(100))).await?; // or tokio::signal::ctrl_c()
 //! # Ok::<(), delayline_tokio::Error>(())
 //! # }).unwrap();
 //! ```

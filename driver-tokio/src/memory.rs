@@ -1,9 +1,9 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use delayline_core::{Command, Identity, Reply, Shards, Ticket, Transmit, UnixMicros, Wakeup};
+use delayline_core::{Command, Identity, Reply, Shard, Shards, Ticket, Transmit, UnixMicros, Wakeup};
 use delayline_embedded::Store;
 
 use crate::held::HeldTime;
@@ -62,6 +62,13 @@ impl Memory {
                 bell.ring(notice.wakeup);
             }
         }
+        if self.held.is_some() {
+            let heads: BTreeSet<Shard> = commands.iter().filter_map(moved_head).collect();
+            for (bell, shard) in bells.values().flat_map(|bell| heads.iter().map(move |shard| (bell, *shard)))
+            {
+                bell.ring(Wakeup::Head(shard, now.floor_ms()));
+            }
+        }
         replies
     }
 
@@ -80,6 +87,24 @@ impl Memory {
         inside.store.unsubscribe(identity);
         inside.bells.remove(&identity);
     }
+}
+
+/// Who tends a shard on a held time renews its lease once in half a day, too seldom to see what a store does not tell: a
+/// head that is not near.
+fn moved_head(command: &Command) -> Option<Shard> {
+    let moves = matches!(
+        command,
+        Command::Publish { .. }
+            | Command::Reserve { .. }
+            | Command::Settle { .. }
+            | Command::Extend { .. }
+            | Command::Cancel { .. }
+            | Command::Reschedule { .. }
+            | Command::Requeue { .. }
+            | Command::Configure { .. }
+            | Command::Pause { .. }
+    );
+    moves.then(|| command.shard(Shards::default()))
 }
 
 fn wall_clock() -> UnixMicros {

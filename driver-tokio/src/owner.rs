@@ -34,6 +34,8 @@ const LAST_MS: u64 = 2_000;
 const GIVE_BACK_MS: u64 = 30_000;
 const OWN_TOKENS: u64 = 1 << 63;
 const DAY_MS: u64 = 86_400_000;
+/// A store forgets whoever has waited for ten minutes without asking again.
+const HELD_POLL_MS: u64 = 540_000;
 
 /// What an engine is made of.
 pub(crate) struct Plan {
@@ -53,14 +55,17 @@ pub(crate) fn start(plan: Plan) -> Result<Desk, Error> {
         runtime.spawn(crew.work(engine));
         return Ok(desk);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(refused)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| refused(&error))?;
     let (engine, desk, crew) = Crew::hire(plan)?;
     let thread = std::thread::Builder::new().name("delayline".to_owned());
-    thread.spawn(move || runtime.block_on(crew.work(engine))).map_err(refused)?;
+    thread.spawn(move || runtime.block_on(crew.work(engine))).map_err(|error| refused(&error))?;
     Ok(desk)
 }
 
-fn refused(error: std::io::Error) -> Error {
+fn refused(error: &std::io::Error) -> Error {
     Error::System { what: "a thread", why: error.to_string() }
 }
 
@@ -80,7 +85,9 @@ impl Crew {
         let held = plan.store.held();
         let clock = Clock::start(held.clone());
         let config = match held {
-            Some(_) => Config { same_clock: true, poll_ms: DAY_MS, pump_lease_ms: DAY_MS, ..plan.config },
+            Some(_) => {
+                Config { same_clock: true, poll_ms: HELD_POLL_MS, pump_lease_ms: DAY_MS, ..plan.config }
+            }
             None => plan.config,
         };
         let engine = Engine::new(config, entropy::identity(&plan.store)?, clock.now())?;
@@ -437,7 +444,7 @@ impl Owner {
     fn count_answer(&mut self, about: About, answer: &Answer) {
         match (about, answer) {
             (About::Publish(queue), Answer::Published { .. }) => {
-                self.meters.of(&queue).published.increment(1)
+                self.meters.of(&queue).published.increment(1);
             }
             (About::Settle(queue, kind), Answer::Settled(outcome)) => {
                 self.meters.of(&queue).settled(kind, None, *outcome);
@@ -530,7 +537,7 @@ async fn rest(idlers: &mut Vec<oneshot::Sender<()>>) {
     for idler in idlers.drain(..) {
         let _ = idler.send(());
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// What has passed since the call is taken off, a millisecond less, for the clock's own rounding; `None` if the caller
