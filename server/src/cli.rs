@@ -4,12 +4,9 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
-use crate::consume::Consume;
+use crate::commands::{Consume, Publish, Serve, Stats};
 use crate::failure::Failure;
-use crate::publish::Publish;
 use crate::redis::Redis;
-use crate::serve::Serve;
-use crate::stats::Stats;
 
 const EXAMPLES: &str = "\
 Examples:
