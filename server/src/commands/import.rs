@@ -1,18 +1,20 @@
+mod tally;
+
 use std::path::Path;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use delayline_tokio::{Error, JobId, Published, Queue};
+use delayline_tokio::{Error, Queue};
 use futures_util::{FutureExt, Stream, StreamExt, stream};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::Notify;
 
+use self::tally::{Refused, Tally, Told};
 use crate::draft::Draft;
 use crate::failure::Failure;
-use crate::item::{self, Outcome};
+use crate::item;
 use crate::lines::{self, Line};
-use crate::print;
 use crate::problem::Problem;
 use crate::stop::Stop;
 
@@ -32,39 +34,6 @@ pub(super) struct Import<'a> {
     pub(super) json: bool,
 }
 
-/// What became of the lines so far.
-#[derive(Default, Serialize)]
-struct Tally {
-    lines: u64,
-    created: u64,
-    duplicates: u64,
-    failed: u64,
-    #[serde(skip)]
-    last_line: u64,
-}
-
-/// A line, and what became of it.
-struct Told {
-    number: u64,
-    bytes: usize,
-    id: Option<JobId>,
-    published: Result<Published, Refused>,
-}
-
-enum Refused {
-    /// The line describes no job.
-    Line(Problem),
-    Queue(Error),
-}
-
-/// A line's outcome as JSON.
-#[derive(Serialize)]
-struct Numbered {
-    line: u64,
-    #[serde(flatten)]
-    outcome: Outcome,
-}
-
 type Input = Result<(u64, Line), std::io::Error>;
 
 impl Import<'_> {
@@ -72,19 +41,25 @@ impl Import<'_> {
         let stop = Stop::listen()?;
         let (input, length) = self.open().await?;
         let bar = self.bar(length);
-        let lines = lines::numbered(Box::pin(chunks(input)), LINE_BYTES).take_until(stop.clone().asked());
-        let mut lines = Box::pin(lines);
-        let publishing = self.publish(queue, &mut lines, &bar);
+        let enough = Notify::new();
+        let over = async {
+            tokio::select! {
+                () = stop.clone().asked() => {}
+                () = enough.notified() => {}
+            }
+        };
+        let mut lines = Box::pin(lines::numbered(Box::pin(chunks(input)), LINE_BYTES).take_until(over));
+        let publishing = self.publish(queue, &mut lines, &enough, &bar);
         let (tally, trouble) = tokio::select! {
             published = publishing => published,
             () = stop.clone().insisted() => return Err(Failure::Interrupted),
         };
         bar.finish_and_clear();
-        self.sum_up(&tally)?;
+        tally.sum_up(self.json)?;
         match trouble {
             Some(trouble) => Err(trouble),
             None if stop.was_asked() => Err(Failure::Cut(tally.last_line)),
-            None => self.judge(&tally),
+            None => tally.judge(self.allow_duplicates),
         }
     }
 
@@ -111,11 +86,12 @@ impl Import<'_> {
         bar
     }
 
-    /// Publishes batch after batch, and stops reading once Redis does not answer.
+    /// Publishes batch after batch, and reads no more once Redis does not answer; what was read is told of.
     async fn publish(
         &self,
         queue: &Queue,
         lines: &mut (impl Stream<Item = Input> + Unpin),
+        enough: &Notify,
         bar: &ProgressBar,
     ) -> (Tally, Option<Failure>) {
         let batches = stream::unfold(lines, |lines| async move { Some((batch(lines).await?, lines)) });
@@ -127,53 +103,16 @@ impl Import<'_> {
                 trouble = trouble.or_else(|| told.trouble());
                 tally.count(&told);
                 if !told.is_fine(self.allow_duplicates) {
-                    bar.suspend(|| self.complain(told));
+                    bar.suspend(|| told.complain(self.json));
                 }
             }
             bar.set_message(format!("{} jobs", tally.created));
             trouble = trouble.or(broken.map(Failure::Io));
             if trouble.is_some() {
-                break;
+                enough.notify_one();
             }
         }
         (tally, trouble)
-    }
-
-    fn complain(&self, told: Told) {
-        let Told { number, id, published, .. } = told;
-        let published = published.map_err(|refused| match refused {
-            Refused::Line(problem) => problem,
-            Refused::Queue(error) => error.into(),
-        });
-        if self.json {
-            return print::complaint(&Numbered {
-                line: number,
-                outcome: Outcome::of(id.as_ref(), published),
-            });
-        }
-        let id = id.map(|id| format!(" (id {id})")).unwrap_or_default();
-        match published {
-            Ok(_) => eprintln!("line {number}{id}: the id is in use, and its job is untouched"),
-            Err(problem) => eprintln!("line {number}{id}: {}", problem.detail),
-        }
-    }
-
-    fn sum_up(&self, tally: &Tally) -> Result<(), Failure> {
-        if self.json {
-            return print::document(tally);
-        }
-        let Tally { lines, created, duplicates, failed, .. } = tally;
-        print::line(format_args!(
-            "{created} of {lines} jobs published, {duplicates} duplicates, {failed} failed"
-        ))
-    }
-
-    fn judge(&self, tally: &Tally) -> Result<(), Failure> {
-        let duplicates = if self.allow_duplicates { 0 } else { tally.duplicates };
-        match tally.failed + duplicates {
-            0 => Ok(()),
-            failed => Err(Failure::Partly { failed, all: tally.lines, what: "jobs were not published" }),
-        }
     }
 }
 
@@ -235,34 +174,6 @@ fn described(line: Line) -> Result<Draft, Problem> {
             let detail =
                 format!("the line is over {LINE_BYTES} bytes, so it was not read: publish a smaller payload");
             Err(Problem::too_large("payload_too_large", detail))
-        }
-    }
-}
-
-impl Tally {
-    fn count(&mut self, told: &Told) {
-        self.lines += 1;
-        self.last_line = told.number;
-        match &told.published {
-            Ok(published) if published.duplicate => self.duplicates += 1,
-            Ok(_) => self.created += 1,
-            Err(_) => self.failed += 1,
-        }
-    }
-}
-
-impl Told {
-    fn is_fine(&self, allow_duplicates: bool) -> bool {
-        self.published.as_ref().is_ok_and(|published| allow_duplicates || !published.duplicate)
-    }
-
-    /// Why it makes no sense to go on.
-    fn trouble(&self) -> Option<Failure> {
-        match &self.published {
-            Err(Refused::Queue(error)) => {
-                Some(Failure::from(error.clone())).filter(|failure| failure.exit_code() == 3)
-            }
-            _ => None,
         }
     }
 }

@@ -74,13 +74,21 @@ async fn a_redis_that_evicts_is_no_place_for_jobs() {
 #[tokio::test]
 async fn a_user_who_may_not_run_scripts_is_told() {
     let redis = RedisServer::start(&[]).await;
-    ask(&redis, &["ACL", "SETUSER", "ann", "on", ">hunter2", "~*", "&*", "+@all", "-evalsha"]);
-    let (code, findings) = examined(&format!("{}?user=ann&pass=hunter2", redis.url())).await;
-    assert_eq!(code, Some(1), "{findings:?}");
-    is(&findings, "reachable", "ok", "");
-    is(&findings, "permissions", "error", "evalsha");
-    is(&findings, "round trip", "error", "");
-    assert!(!format!("{findings:?}").contains("hunter2"), "{findings:?}");
+    for rules in ["~* &* +@all -evalsha", "~other:* resetchannels +@all", "~{dl:* ~{dl}:* &{dl:* +@read +acl"]
+    {
+        let words = ["ACL", "SETUSER", "ann", "reset", "on", ">hunter2"].into_iter().chain(rules.split(' '));
+        ask(&redis, &words.collect::<Vec<_>>());
+        let url = format!("{}?user=ann&pass=hunter2", redis.url());
+        let (code, findings) = examined(&url).await;
+        assert_eq!(code, Some(1), "{findings:?}");
+        is(&findings, "permissions", "error", "of 25 commands are refused: ");
+        is(&findings, "round trip", "error", "");
+        assert!(!format!("{findings:?}").contains("hunter2"), "{findings:?}");
+        let denied = findings.iter().find(|finding| finding["check"] == "permissions").unwrap();
+        ask(&redis, &denied["mend"].as_str().unwrap().split(' ').collect::<Vec<_>>());
+        let (code, findings) = examined(&url).await;
+        assert_eq!(code, Some(0), "what it says to mend does not help: {findings:?}");
+    }
 }
 
 #[tokio::test]

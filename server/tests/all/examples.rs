@@ -1,3 +1,4 @@
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -78,7 +79,7 @@ impl Place {
         let said = timeout(Duration::from_secs(30), alive).await.expect(line);
         assert!(!said.is_empty(), "{line} ended");
         signal("-TERM", &child).await;
-        let (_, _, status) = tokio::join!(rest(out), rest(err), child.wait());
+        let ((), (), status) = tokio::join!(rest(out), rest(err), child.wait());
         assert_eq!(status.unwrap().code(), Some(code), "{line}: {}", String::from_utf8_lossy(&said));
     }
 }
@@ -94,9 +95,7 @@ async fn rest(mut from: impl AsyncRead + Unpin) {
     let _ = from.read_to_end(&mut Vec::new()).await;
 }
 
-#[cfg(unix)]
 fn executable(script: &Path) {
-    use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(script, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 

@@ -5,6 +5,7 @@ mod batch;
 mod command_line;
 mod dead;
 mod doctor;
+#[cfg(unix)]
 mod examples;
 mod health;
 mod import;

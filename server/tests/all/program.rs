@@ -92,7 +92,7 @@ pub(crate) fn words_of(text: &str) -> Vec<Vec<&str>> {
     text.lines().map(|line| line.split_whitespace().collect()).collect()
 }
 
-#[cfg(unix)]
+/// Sends it a signal.
 pub(crate) async fn signal(which: &str, process: &Child) {
     let pid = process.id().unwrap().to_string();
     assert!(Command::new("kill").args([which, &pid]).status().await.unwrap().success());

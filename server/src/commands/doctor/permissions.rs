@@ -1,7 +1,7 @@
 use delayline_tokio::redis::cmd;
 
 use super::finding::Finding;
-use super::wire::Wire;
+use super::wire::{self, Wire};
 
 const CHECK: &str = "permissions";
 /// The SHA-1 of no script.
@@ -38,13 +38,13 @@ const NEEDED: [&str; 25] = [
 /// Asks the server whether its user may do what the scripts do.
 pub(super) async fn check(wire: &mut Wire, prefix: &str) -> Finding {
     let user: Result<String, String> = wire.ask(cmd("ACL").arg("WHOAMI")).await;
-    let Ok(user) = user else { return probe(wire).await };
+    let Ok(user) = user else { return probe(wire, prefix).await };
     let mut refused = Vec::new();
     for needed in NEEDED {
         match dry_run(wire, &user, needed, prefix).await {
             Ok(None) => {}
             Ok(Some(why)) => refused.push(why),
-            Err(_) => return probe(wire).await,
+            Err(_) => return probe(wire, prefix).await,
         }
     }
     match refused.first() {
@@ -52,7 +52,8 @@ pub(super) async fn check(wire: &mut Wire, prefix: &str) -> Finding {
             Finding::ok(CHECK, format!("user {user} may run all {} commands that are needed", NEEDED.len()))
         }
         Some(why) => {
-            denied(&format!("user {user}: {why} ({} of {} refused)", refused.len(), NEEDED.len()), prefix)
+            let count = format!("{} of {} commands are refused", refused.len(), NEEDED.len());
+            denied(&format!("{count}: {why}"), &refused, &user, prefix)
         }
     }
 }
@@ -73,12 +74,12 @@ async fn dry_run(wire: &mut Wire, user: &str, needed: &str, prefix: &str) -> Res
 }
 
 /// Runs what can be run without effect, on a server that does not tell permissions.
-async fn probe(wire: &mut Wire) -> Finding {
+async fn probe(wire: &mut Wire, prefix: &str) -> Finding {
     let by_hash: Result<(), String> = wire.ask(cmd("EVALSHA").arg(NO_SCRIPT).arg(0)).await;
     let by_source: Result<(), String> = wire.ask(cmd("EVAL").arg("return redis.call('TIME')").arg(0)).await;
     let refusals = [by_hash, by_source].into_iter().filter_map(Result::err);
-    match refusals.into_iter().find(|why| why.contains("NOPERM") || why.contains("permission")) {
-        Some(why) => denied(&why, "dl"),
+    match refusals.into_iter().find(|why| wire::is_denied(why)) {
+        Some(why) => denied(&why, &[], "USER", prefix),
         None => Finding::warning(
             CHECK,
             "scripts may be run, but this server does not tell what they may do",
@@ -87,11 +88,18 @@ async fn probe(wire: &mut Wire) -> Finding {
     }
 }
 
-fn denied(why: &str, prefix: &str) -> Finding {
-    let mend = format!(
-        "ACL SETUSER … ~{{{prefix}:* ~{{{prefix}}}:* &{{{prefix}:* +@read +@write +@scripting +@pubsub +time +ping +info"
-    );
-    Finding::error(CHECK, why, &mend)
+/// That something is refused, and what would allow it: patterns only for who lacks them, since a server does not add one
+/// to `~*`.
+fn denied(why: &str, refused: &[String], user: &str, prefix: &str) -> Finding {
+    let lacks = |what: &str| refused.iter().any(|why| why.contains(what));
+    let mut rules = vec!["+@read +@write +@scripting +@pubsub +@connection +time +info".to_string()];
+    if lacks(" key") {
+        rules.push(format!("~{{{prefix}:* ~{{{prefix}}}:*"));
+    }
+    if lacks(" channel") {
+        rules.push(format!("&{{{prefix}:*"));
+    }
+    Finding::error(CHECK, why, &format!("ACL SETUSER {user} {}", rules.join(" ")))
 }
 
 #[cfg(test)]

@@ -26,8 +26,10 @@ impl Wire {
         let connecting = client.get_multiplexed_async_connection_with_config(&config);
         let connection = connecting.await.map_err(|error| reason(&error))?;
         let mut wire = Wire { connection, address };
-        wire.ask::<()>(&cmd("PING")).await?;
-        Ok(wire)
+        match wire.ask::<()>(&cmd("PING")).await {
+            Err(why) if !is_denied(&why) => Err(why),
+            _ => Ok(wire),
+        }
     }
 
     /// What is answered, or why nothing is.
@@ -65,6 +67,9 @@ impl Wire {
         for _ in 0..PINGS {
             let begun = Instant::now();
             if let Err(why) = self.ask::<()>(&cmd("PING")).await {
+                if is_denied(&why) {
+                    return Finding::warning(CHECK, format!("PING: {why}"), "allow PING: +ping");
+                }
                 return Finding::error(
                     CHECK,
                     format!("PING: {why}"),
@@ -103,6 +108,11 @@ pub(super) fn unreachable(said: &str, why: &str) -> Finding {
     };
     let detail = if denied { why } else { said };
     Finding::error("reachable", detail, mend)
+}
+
+/// Whether the server does not let this user do that.
+pub(super) fn is_denied(why: &str) -> bool {
+    why.contains("NOPERM") || why.contains("no permissions")
 }
 
 /// What a server or the library says, without what it may quote of the URL.
