@@ -9,6 +9,8 @@ use crate::redis::Redis;
 /// Takes waiting jobs away. One that a consumer holds, or that is dead, stays.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
+One that a consumer holds, or that is dead, stays: purge dead letters with `delayline dead purge`.
+
 Examples:
   delayline cancel welcome ann:1
   delayline cancel welcome ann:1 bob:1 --json")]

@@ -12,6 +12,8 @@ const IDS_AT_ONCE: usize = 500;
 /// Lists dead letters, the jobs whose attempts are used up, makes them due again, or removes them.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
+A dead letter is a job whose attempts are used up, or that was buried; it is kept for the queue's retention.
+
 Examples:
   delayline dead list welcome
   delayline dead requeue welcome --all

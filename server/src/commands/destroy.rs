@@ -12,6 +12,8 @@ use crate::redis::Redis;
 /// be typed; elsewhere --yes is needed.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
+Its config and its counters go too. On a terminal it asks, and the queue's name must be typed; elsewhere --yes is needed.
+
 Examples:
   delayline destroy welcome --yes
   delayline destroy welcome --yes --json")]

@@ -18,6 +18,8 @@ use crate::redis::Redis;
 /// is removed after.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
+Checked are version, role, eviction, persistence, memory, permissions, clock, latency, and whether a job can be published,
+taken and acknowledged in a queue of its own, which is removed after.
 Exit codes: 0 if nothing is wrong, warnings aside; 1 if a check failed, also the first, whether Redis can be reached.
 
 Examples:

@@ -11,6 +11,8 @@ use crate::redis::Redis;
 /// as JSON if it is that, else as text, else in base64.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
+The payload is shown as JSON if it is that, else as text, else in base64.
+
 Examples:
   delayline job welcome ann:1
   delayline job welcome ann:1 --json")]

@@ -16,6 +16,9 @@ const EXCERPT: usize = 40;
 /// end of their lease, dead ones by the time of death.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
+Ready and delayed jobs come by due time, leased ones by the end of their lease, dead ones by the time of death. With
+--json a page is one document with its cursor; with --all it is a job a line.
+
 Examples:
   delayline list welcome                         # what is due
   delayline list welcome --state delayed --limit 10

@@ -10,6 +10,8 @@ use crate::redis::Redis;
 /// paused.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
+What is being run goes on. A queue that is not there yet is made, paused.
+
 Examples:
   delayline pause welcome
   delayline pause welcome --json")]
@@ -21,6 +23,8 @@ pub struct Pause {
 /// Ends a pause. What came due meanwhile is delivered.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
+What came due meanwhile is delivered.
+
 Examples:
   delayline resume welcome
   delayline resume welcome --json")]

@@ -11,6 +11,9 @@ use crate::stop::Stop;
 /// retention and forwarding goes on, though no service and no worker runs. Any number may stand; one at a time tends.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
+It stands for the pump lease until it is told to stop. Any number may stand, services and workers among them; one at a
+time tends. Delivery does not need it: who takes jobs sees to that.
+
 Examples:
   delayline pump                                 # until told to stop
   delayline pump --for 1s                        # from cron, say --for 50s every minute")]

@@ -10,6 +10,8 @@ use crate::redis::Redis;
 /// Names the queues, one a line, in order.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
+One a line, in order.
+
 Examples:
   delayline queues
   delayline queues --json")]

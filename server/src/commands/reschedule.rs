@@ -12,6 +12,8 @@ use crate::timestamp::Time;
 /// Gives waiting jobs another due time. One that a consumer holds, or that is dead, stays as it is.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
+One that a consumer holds, or that is dead, stays as it is: `delayline dead requeue` makes dead letters due.
+
 Examples:
   delayline reschedule welcome ann:1 --delay 0s       # now
   delayline reschedule welcome ann:1 bob:1 --at 2030-01-01T00:00:00Z")]

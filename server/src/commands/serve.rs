@@ -23,6 +23,8 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Serves the queues over HTTP, in memory unless a Redis is given, until it is told to stop.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
+It stops by SIGTERM or ctrl-c once it has answered what it was asked; told twice, it waits for nothing.
+
 Examples:
   delayline serve                                # in memory: nothing survives a restart
   delayline serve --redis redis://127.0.0.1/ --strict

@@ -20,6 +20,8 @@ const AFRESH: &str = "\x1b[H\x1b[J";
 /// Shows how much is in a queue, with what happened there so far, or how much is in each.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
+Counters are of all that happened since the queue came to be.
+
 Examples:
   delayline stats
   delayline stats welcome --json
