@@ -165,6 +165,11 @@ impl<T> Queue<T> {
         self.office.prefix == office.prefix && self.office.store.is(&office.store)
     }
 
+    /// Where its store is: without user and password.
+    pub fn address(&self) -> &str {
+        &self.office.desk.site.address
+    }
+
     /// Its name.
     pub fn name(&self) -> &QueueName {
         &self.name

@@ -1,37 +1,46 @@
-use std::io::IsTerminal;
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{ColorChoice, FromArgMatches, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
-use crate::consume::Consume;
+use crate::commands::{
+    Cancel, Completions, Config, Consume, Dead, Destroy, Doctor, Job, List, Man, Pause, Publish, Pump,
+    Queues, Reschedule, Resume, Serve, Stats,
+};
 use crate::failure::Failure;
-use crate::publish::Publish;
+use crate::help;
 use crate::redis::Redis;
-use crate::serve::Serve;
-use crate::stats::Stats;
-
-const EXAMPLES: &str = "\
-Examples:
-  delayline serve                                   in memory, on 127.0.0.1:4747
-  delayline serve --redis redis://127.0.0.1/        on a Redis, which keeps the jobs
-  curl -d '{\"to\":\"ann\"}' 'http://127.0.0.1:4747/v1/queues/welcome/jobs?delay=5s'
-
-  export DELAYLINE_REDIS_URL=redis://127.0.0.1/
-  delayline publish welcome '{\"to\":\"ann\"}' --delay 5s
-  delayline consume welcome --exec ./send.sh
-  delayline stats welcome
-
-Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 Redis did not answer and trying again may help,
-130 told twice to stop.";
+use crate::settings::{self, Settings, Unread};
 
 /// A delayed-job queue on Redis
 #[derive(Debug, Parser)]
-#[command(name = "delayline", version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "delayline", version, after_help = help::TOP, max_term_width = 100)]
 pub struct Cli {
     /// Write JSON: results, errors and log lines
     #[arg(long, global = true, help_heading = "Global options")]
     json: bool,
+    /// Whether to use colours; auto also heeds NO_COLOR
+    #[arg(
+        long,
+        value_name = "WHEN",
+        value_enum,
+        default_value_t = ColorChoice::Auto,
+        global = true,
+        help_heading = "Global options"
+    )]
+    color: ColorChoice,
+    /// A TOML file of settings, instead of ./delayline.toml or delayline/config.toml in ~/.config
+    #[arg(
+        long = "config",
+        id = "config",
+        value_name = "FILE",
+        env = "DELAYLINE_CONFIG",
+        global = true,
+        help_heading = "Global options"
+    )]
+    settings: Option<PathBuf>,
     /// Where the jobs are.
     #[command(flatten)]
     pub redis: Redis,
@@ -43,51 +52,137 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serve the queues over HTTP, in memory unless a Redis is given
-    Serve(Serve),
-    /// Publish a job
+    /// Publish a job, or a line of NDJSON each
     Publish(Publish),
     /// Print jobs as they are due, or run a command for each
     Consume(Consume),
-    /// Show what is in a queue, or all queues
+    /// Show a job: where it is, when it is due, what it carries
+    Job(Job),
+    /// List the jobs of a queue that are ready, delayed, leased or dead
+    List(List),
+    /// Take waiting jobs away
+    Cancel(Cancel),
+    /// Give waiting jobs another due time
+    Reschedule(Reschedule),
+    /// List, requeue or purge dead letters
+    Dead(Dead),
+    /// Name the queues
+    Queues(Queues),
+    /// Show how much is in a queue, or in each
     Stats(Stats),
+    /// Read or change the config of a queue, or show the settings of this command line
+    Config(Config),
+    /// Stop deliveries from a queue; publishing goes on
+    Pause(Pause),
+    /// End a pause
+    Resume(Resume),
+    /// Remove a queue with all it holds
+    Destroy(Destroy),
+    /// Serve the queues over HTTP, in memory unless a Redis is given
+    Serve(Serve),
+    /// Let jobs expire, be forwarded and be purged though nobody consumes
+    Pump(Pump),
+    /// Check that Redis is fit for a queue, and say what to mend
+    Doctor(Doctor),
+    /// Print what makes a shell complete commands and options
+    Completions(Completions),
+    /// Print the manual, or write a page a command
+    Man(Man),
+}
+
+/// Does what a command line says, and says on stderr what went wrong.
+pub async fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let words: Vec<OsString> = words.into_iter().collect();
+    let said = |word: &str| words.iter().take_while(|given| *given != "--").any(|given| given == word);
+    let wants_json = said("--json");
+    let read = settings::read(help::command(color(&words)), &words);
+    let parsed = read.and_then(|(matches, settings)| {
+        Ok((Cli::from_arg_matches(&matches).map_err(Unread::Usage)?, settings))
+    });
+    match parsed {
+        Ok((cli, settings)) => cli.run(&settings).await,
+        Err(Unread::Usage(error)) if wants_json && error.use_stderr() => {
+            ended(Err(Failure::Usage(error.render().to_string())), true)
+        }
+        Err(Unread::Usage(error)) => {
+            let _ = error.print();
+            ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+        }
+        Err(Unread::File(failure)) => ended(Err(failure), wants_json),
+    }
 }
 
 impl Cli {
-    /// Does it, and says on stderr what went wrong.
-    pub async fn run(self) -> ExitCode {
+    async fn run(self, settings: &Settings) -> ExitCode {
+        let choice = match self.color {
+            ColorChoice::Auto => anstream::ColorChoice::Auto,
+            ColorChoice::Always => anstream::ColorChoice::Always,
+            ColorChoice::Never => anstream::ColorChoice::Never,
+        };
+        choice.write_global();
         start_log(self.json);
-        match self.attempt().await {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(failure) => {
-                let code = failure.exit_code();
-                if self.json {
-                    eprintln!("{}", failure.json());
-                } else {
-                    eprintln!("delayline: {failure}");
-                }
-                ExitCode::from(code)
-            }
-        }
+        ended(self.attempt(settings).await, self.json)
     }
 
-    async fn attempt(&self) -> Result<(), Failure> {
+    async fn attempt(&self, settings: &Settings) -> Result<(), Failure> {
+        let Cli { redis, json, .. } = self;
         match &self.command {
-            Command::Serve(serve) => serve.run(&self.redis).await,
-            Command::Publish(publish) => publish.run(&self.redis, self.json).await,
-            Command::Consume(consume) => consume.run(&self.redis, self.json).await,
-            Command::Stats(stats) => stats.run(&self.redis, self.json).await,
+            Command::Publish(publish) => publish.run(redis, *json).await,
+            Command::Consume(consume) => consume.run(redis, *json).await,
+            Command::Job(job) => job.run(redis, *json).await,
+            Command::List(list) => list.run(redis, *json).await,
+            Command::Cancel(cancel) => cancel.run(redis, *json).await,
+            Command::Reschedule(reschedule) => reschedule.run(redis, *json).await,
+            Command::Dead(dead) => dead.run(redis, *json).await,
+            Command::Queues(queues) => queues.run(redis, *json).await,
+            Command::Stats(stats) => stats.run(redis, *json).await,
+            Command::Config(config) => config.run(redis, settings, *json).await,
+            Command::Pause(pause) => pause.run(redis, *json).await,
+            Command::Resume(resume) => resume.run(redis, *json).await,
+            Command::Destroy(destroy) => destroy.run(redis, *json).await,
+            Command::Serve(serve) => serve.run(redis).await,
+            Command::Pump(pump) => pump.run(redis).await,
+            Command::Doctor(doctor) => doctor.run(redis, *json).await,
+            Command::Completions(completions) => completions.run(*json),
+            Command::Man(man) => man.run(*json),
         }
     }
+}
+
+fn ended(done: Result<(), Failure>, json: bool) -> ExitCode {
+    let Err(failure) = done else { return ExitCode::SUCCESS };
+    if failure.is_unread() {
+        return ExitCode::SUCCESS;
+    }
+    let code = failure.exit_code();
+    if json {
+        eprintln!("{}", failure.json());
+    } else {
+        let bad = help::BAD;
+        anstream::eprintln!("{bad}delayline:{bad:#} {failure}");
+    }
+    ExitCode::from(code)
+}
+
+/// What is said of colours, for what is printed before the command line is understood.
+fn color(words: &[OsString]) -> ColorChoice {
+    let words = words.iter().filter_map(|word| word.to_str()).take_while(|word| *word != "--");
+    let mut said = words.skip_while(|word| *word != "--color" && !word.starts_with("--color="));
+    let value = match said.next().and_then(|word| word.split_once('=')) {
+        Some((_, value)) => Some(value),
+        None => said.next(),
+    };
+    value.and_then(|value| value.parse().ok()).unwrap_or(ColorChoice::Auto)
 }
 
 /// Log lines go to stderr; `RUST_LOG` says which.
 fn start_log(json: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let coloured = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_ansi(coloured)
         .with_target(false);
     let _ = if json { log.json().try_init() } else { log.try_init() };
 }

@@ -1,4 +1,5 @@
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use delayline_tokio::Error;
 use serde::Serialize;
@@ -19,6 +20,23 @@ pub enum Failure {
         /// The same over HTTP.
         curl: String,
     },
+    /// It was not said where Redis is, and only on a Redis does the command mean anything.
+    #[error(
+        "no Redis: give --redis redis://127.0.0.1/ or set DELAYLINE_REDIS_URL. The in-memory store lives inside \
+         `delayline serve`, which {0}"
+    )]
+    NeedsRedis(&'static str),
+    /// Redis did not answer while the client was being connected.
+    #[error(
+        "{address} cannot be reached: {why}. Start it, or say with --redis or DELAYLINE_REDIS_URL where it is; \
+         `delayline doctor` looks closer"
+    )]
+    Unreachable {
+        /// Where Redis was looked for.
+        address: String,
+        /// The last failure.
+        why: String,
+    },
     /// An address that others can reach.
     #[error(
         "{0} can be reached from other machines, and there are no tokens yet: anyone there could read and change every \
@@ -36,9 +54,35 @@ pub enum Failure {
     /// A command line that says what cannot be.
     #[error("{0}")]
     Usage(String),
+    /// A file cannot be read.
+    #[error("cannot read {}: {why}", path.display())]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        why: std::io::Error,
+    },
+    /// A file cannot be written.
+    #[error("cannot write into {}: {why}", path.display())]
+    Unwritable {
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        why: std::io::Error,
+    },
+    /// A file of settings says what cannot be.
+    #[error("{}, line {line}: {why}", path.display())]
+    Settings {
+        /// Which file.
+        path: PathBuf,
+        /// Where in it.
+        line: usize,
+        /// What is wrong.
+        why: String,
+    },
     /// The queue refused, or Redis does not answer.
     #[error(transparent)]
-    Queue(#[from] Error),
+    Queue(Error),
     /// The id is in use.
     #[error("queue {queue} has a job {id}, which is untouched")]
     Duplicate {
@@ -50,6 +94,33 @@ pub enum Failure {
     /// There is no such queue.
     #[error("there is no queue {0}: its first job makes it")]
     NoSuchQueue(String),
+    /// There is no such job.
+    #[error("queue {queue} has no job {id}: it may have been acked, cancelled or expired")]
+    NoSuchJob {
+        /// Which queue.
+        queue: String,
+        /// Which job.
+        id: String,
+    },
+    /// The queue was not destroyed, since nobody said that it should be.
+    #[error("queue {0} is untouched: its name was not typed")]
+    Unconfirmed(String),
+    /// Some of what was asked for was not done; each was told of.
+    #[error("{failed} of {all} {what}")]
+    Partly {
+        /// How many not.
+        failed: u64,
+        /// Of how many.
+        all: u64,
+        /// What were not done to what.
+        what: &'static str,
+    },
+    /// The input was not read to its end.
+    #[error("told to stop: the input was published up to line {0}, and not after it")]
+    Cut(u64),
+    /// The doctor found something.
+    #[error("{0} of the checks failed: what to mend is said with each")]
+    Unhealthy(usize),
     /// It was told twice to stop.
     #[error("stopped at once: what was held comes back when its lease ends")]
     Interrupted,
@@ -64,35 +135,61 @@ struct Shown<'a> {
     detail: &'a str,
 }
 
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        match error {
+            Error::Unreachable { address, why } => Failure::Unreachable { address, why },
+            error => Failure::Queue(error),
+        }
+    }
+}
+
 impl Failure {
     /// 1 if it was refused, 2 if the command line was wrong, 3 if Redis did not answer and trying again may help, 130 if
-    /// it was told twice to stop.
+    /// it was told to stop before it was done.
     pub fn exit_code(&self) -> u8 {
         match self {
             Failure::NoRedis { .. }
+            | Failure::NeedsRedis(_)
             | Failure::Exposed(_)
             | Failure::Usage(_)
-            | Failure::Queue(Error::Name(_) | Error::Invalid(_) | Error::Address(_)) => 2,
-            Failure::Queue(
-                Error::NotSent { .. } | Error::Unknown { .. } | Error::Busy | Error::Unreachable { .. },
-            ) => 3,
+            | Failure::Unreadable { .. }
+            | Failure::Settings { .. }
+            | Failure::Queue(Error::Name(_) | Error::Invalid(_) | Error::Address(_) | Error::Config(_)) => 2,
+            Failure::Unreachable { .. }
+            | Failure::Queue(Error::NotSent { .. } | Error::Unknown { .. } | Error::Busy) => 3,
             // As a shell says it of whatever ctrl-c has ended.
-            Failure::Interrupted => 130,
+            Failure::Interrupted | Failure::Cut(_) => 130,
             _ => 1,
         }
     }
 
+    /// Whether nobody reads what was to be written any more, as after `| head`.
+    pub(crate) fn is_unread(&self) -> bool {
+        matches!(self, Failure::Io(error) if error.kind() == std::io::ErrorKind::BrokenPipe)
+    }
+
     /// As one line of JSON.
     pub(crate) fn json(self) -> String {
+        let detail = self.to_string();
         let (code, detail) = match self {
-            Failure::NoRedis { .. } => ("no_redis", self.to_string()),
-            Failure::Exposed(_) => ("exposed", self.to_string()),
-            Failure::Listen { .. } => ("cannot_listen", self.to_string()),
-            Failure::Usage(_) => ("usage", self.to_string()),
-            Failure::Duplicate { .. } => ("duplicate", self.to_string()),
-            Failure::NoSuchQueue(_) => ("no_such_queue", self.to_string()),
-            Failure::Interrupted => ("interrupted", self.to_string()),
-            Failure::Io(_) => ("io", self.to_string()),
+            Failure::NoRedis { .. } | Failure::NeedsRedis(_) => ("no_redis", detail),
+            Failure::Unreachable { .. } => ("unreachable", detail),
+            Failure::Exposed(_) => ("exposed", detail),
+            Failure::Listen { .. } => ("cannot_listen", detail),
+            Failure::Usage(_) => ("usage", detail),
+            Failure::Unreadable { .. } => ("cannot_read", detail),
+            Failure::Unwritable { .. } => ("cannot_write", detail),
+            Failure::Settings { .. } => ("bad_settings", detail),
+            Failure::Duplicate { .. } => ("duplicate", detail),
+            Failure::NoSuchQueue(_) => ("no_such_queue", detail),
+            Failure::NoSuchJob { .. } => ("no_such_job", detail),
+            Failure::Unconfirmed(_) => ("unconfirmed", detail),
+            Failure::Partly { .. } => ("partly", detail),
+            Failure::Cut(_) => ("cut", detail),
+            Failure::Unhealthy(_) => ("unhealthy", detail),
+            Failure::Interrupted => ("interrupted", detail),
+            Failure::Io(_) => ("io", detail),
             Failure::Queue(error) => {
                 let problem = Problem::from(error);
                 (problem.code, problem.detail)

@@ -124,7 +124,7 @@ impl From<Contents> for Described {
     }
 }
 
-fn state(place: Place) -> &'static str {
+pub(crate) fn state(place: Place) -> &'static str {
     match place {
         Place::Ready => "ready",
         Place::Delayed => "delayed",

@@ -10,11 +10,22 @@ pub(crate) enum Line {
     TooLong,
 }
 
+impl Line {
+    /// How many bytes of input it was, if that is known, with the end of line.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Line::Whole(line) => line.len() + 1,
+            Line::TooLong => 0,
+        }
+    }
+}
+
 struct Lines<S> {
     chunks: S,
     buffer: BytesMut,
     searched: usize,
     too_long: bool,
+    ended: u64,
     limit: usize,
 }
 
@@ -23,19 +34,27 @@ pub(crate) fn lines<S, E>(chunks: S, limit: usize) -> impl Stream<Item = Result<
 where
     S: Stream<Item = Result<Bytes, E>> + Unpin,
 {
-    let lines = Lines { chunks, buffer: BytesMut::new(), searched: 0, too_long: false, limit };
+    numbered(chunks, limit).map(|line| line.map(|(_, line)| line))
+}
+
+/// [`lines`] with their numbers, from 1; blank lines count.
+pub(crate) fn numbered<S, E>(chunks: S, limit: usize) -> impl Stream<Item = Result<(u64, Line), E>>
+where
+    S: Stream<Item = Result<Bytes, E>> + Unpin,
+{
+    let lines = Lines { chunks, buffer: BytesMut::new(), searched: 0, too_long: false, ended: 0, limit };
     stream::try_unfold(lines, |mut lines| async move { Ok(lines.next().await?.map(|line| (line, lines))) })
 }
 
 impl<S: Stream<Item = Result<Bytes, E>> + Unpin, E> Lines<S> {
-    async fn next(&mut self) -> Result<Option<Line>, E> {
+    async fn next(&mut self) -> Result<Option<(u64, Line)>, E> {
         loop {
             if let Some(line) = self.buffered() {
-                return Ok(Some(line));
+                return Ok(Some((self.ended, line)));
             }
             match self.chunks.next().await {
                 Some(chunk) => self.buffer.extend_from_slice(&chunk?),
-                None => return Ok(self.last()),
+                None => return Ok(self.last().map(|line| (self.ended + 1, line))),
             }
         }
     }
@@ -45,6 +64,7 @@ impl<S: Stream<Item = Result<Bytes, E>> + Unpin, E> Lines<S> {
             let line = self.buffer.split_to(self.searched + found);
             self.buffer.advance(1);
             self.searched = 0;
+            self.ended += 1;
             if let Some(line) = self.line(line) {
                 return Some(line);
             }
@@ -97,6 +117,14 @@ mod tests {
             assert_eq!(cut(chunks, 9).await, [whole("a"), whole("bc"), whole("d")]);
         }
         assert_eq!(cut(&[], 9).await, []);
+    }
+
+    #[tokio::test]
+    async fn numbers_count_blank_and_long_lines() {
+        let chunks = ["a\n\n12", "3456\n \nb\n\nc"]
+            .map(|chunk| Ok::<_, Infallible>(Bytes::from_static(chunk.as_bytes())));
+        let found: Vec<_> = numbered(stream::iter(chunks), 4).map(Result::unwrap).collect().await;
+        assert_eq!(found, [(1, whole("a")), (3, Line::TooLong), (5, whole("b")), (7, whole("c"))]);
     }
 
     #[tokio::test]

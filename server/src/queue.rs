@@ -4,6 +4,7 @@ use delayline_tokio::{Counters, QueueName, Stats};
 use serde::{Serialize, Serializer};
 
 use crate::document::Document;
+use crate::table::{Align, Table};
 use crate::timestamp::Time;
 
 /// A queue as JSON.
@@ -58,13 +59,24 @@ impl Queue {
     }
 }
 
-impl Queue {
-    /// Its sizes as a row of a table.
-    pub(crate) fn row(&self) -> String {
-        let Sizes { ready, delayed, leased, dead } = self.sizes;
-        let paused = if self.paused { " paused" } else { "" };
-        format!("{:<40} {ready:>9} {delayed:>9} {leased:>9} {dead:>9}{paused}", self.name)
+/// Queues as a table of their sizes.
+pub(crate) fn table(queues: &[Queue]) -> Table {
+    let columns = [
+        ("queue", Align::Left),
+        ("ready", Align::Right),
+        ("delayed", Align::Right),
+        ("leased", Align::Right),
+        ("dead", Align::Right),
+        ("", Align::Left),
+    ];
+    let mut table = Table::new(&columns);
+    for queue in queues {
+        let Sizes { ready, delayed, leased, dead } = queue.sizes;
+        let sizes = [ready, delayed, leased, dead].map(|jobs| jobs.to_string());
+        let paused = if queue.paused { "paused" } else { "" };
+        table.row([queue.name.clone()].into_iter().chain(sizes).chain([paused.to_string()]));
     }
+    table
 }
 
 /// All that is known, over several lines.

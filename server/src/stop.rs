@@ -25,6 +25,11 @@ impl Stop {
         self.told(1).await;
     }
 
+    /// Whether the process was told to finish.
+    pub(crate) fn was_asked(&self) -> bool {
+        *self.0.borrow() > 0
+    }
+
     /// Ends when the process is told again: not to wait for what it has begun.
     pub(crate) async fn insisted(self) {
         self.told(2).await;

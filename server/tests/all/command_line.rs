@@ -1,32 +1,12 @@
-use std::process::{Output, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
-use tokio::process::{Child, Command};
 
+use crate::program::{delayline, run, run_json, signal};
 use crate::redis_server::RedisServer;
-
-fn delayline(redis: Option<&RedisServer>, words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_delayline"));
-    command.args(words).env_remove("RUST_LOG").env_remove("DELAYLINE_REDIS_URL").stdin(Stdio::null());
-    if let Some(redis) = redis {
-        command.env("DELAYLINE_REDIS_URL", redis.url());
-    }
-    command.kill_on_drop(true);
-    command
-}
-
-async fn run(redis: &RedisServer, words: &[&str]) -> Output {
-    delayline(Some(redis), words).output().await.unwrap()
-}
-
-async fn run_json(redis: &RedisServer, words: &[&str]) -> Value {
-    let output = run(redis, words).await;
-    assert!(output.status.success(), "{output:?}");
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
-}
 
 #[tokio::test]
 async fn without_a_redis_it_says_how_to_ask_the_service() {
@@ -77,8 +57,33 @@ async fn a_wrong_command_line_says_what_to_write() {
 async fn a_redis_that_is_away_may_be_tried_again() {
     let mut redis = RedisServer::start(&[]).await;
     redis.kill();
-    let output = run(&redis, &["stats"]).await;
-    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let begun = Instant::now();
+    for words in
+        [&["stats"][..], &["publish", "q", "x"], &["destroy", "q", "--yes"], &["pump"], &["stats", "--watch"]]
+    {
+        let output = run(&redis, words).await;
+        assert_eq!(output.status.code(), Some(3), "{words:?}: {output:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("redis.sock") && said.contains("cannot be reached"), "{said}");
+        assert!(said.contains("say with --redis or DELAYLINE_REDIS_URL where it is"), "{said}");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());
+    let output = run(&redis, &["--json", "queues"]).await;
+    assert_eq!(serde_json::from_slice::<Value>(&output.stderr).unwrap()["code"], "unreachable");
+}
+
+#[tokio::test]
+async fn a_password_is_never_said() {
+    let mut redis = RedisServer::start(&[]).await;
+    redis.kill();
+    let url = format!("{}?user=ann&pass=hunter2", redis.url());
+    for words in
+        [&["stats", "--redis", &url][..], &["doctor", "--redis", &url], &["config", "show", "--redis", &url]]
+    {
+        let output = delayline(None, words).output().await.unwrap();
+        let said = format!("{output:?}");
+        assert!(!said.contains("hunter2"), "{said}");
+    }
 }
 
 #[tokio::test]
@@ -234,10 +239,4 @@ async fn told_twice_to_stop_it_waits_for_nothing() {
     }
     assert_eq!(consume.wait().await.unwrap().code(), Some(130));
     assert_eq!(lines.next_line().await.unwrap(), None, "what it started holds stdout open");
-}
-
-#[cfg(unix)]
-async fn signal(which: &str, process: &Child) {
-    let pid = process.id().unwrap().to_string();
-    assert!(Command::new("kill").args([which, &pid]).status().await.unwrap().success());
 }

@@ -4,18 +4,29 @@ mod bad_input;
 mod batch;
 mod command_line;
 mod dead;
+mod doctor;
+#[cfg(unix)]
+mod examples;
 mod exposition;
 mod health;
+mod import;
 mod jobs;
+mod jobs_by_hand;
 mod leases;
+mod manual;
 mod metrics;
 mod outage;
+mod program;
 mod publish;
 mod queues;
+mod queues_by_hand;
 mod redis_server;
 mod service;
+mod settings;
 mod shutdown;
 mod take;
+#[cfg(unix)]
+mod terminal;
 
 use std::time::{Duration, Instant};
 

@@ -2,10 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use delayline::Cli;
-
 #[tokio::main]
 async fn main() -> ExitCode {
-    Cli::parse().run().await
+    delayline::run(std::env::args_os()).await
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use axum::serve::ListenerExt;
 use bytesize::ByteSize;
-use clap::Args;
+use clap::builder::BoolishValueParser;
+use clap::{ArgAction, Args};
 use delayline_tokio::{Client, Span};
 use tokio::net::{TcpListener, lookup_host};
 use tokio::sync::watch;
@@ -20,23 +21,50 @@ use crate::stop::Stop;
 const PAYLOAD_MAX: u64 = 16 << 20;
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Serves the queues over HTTP.
+/// Serves the queues over HTTP, in memory unless a Redis is given, until it is told to stop.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+It stops by SIGTERM or ctrl-c once it has answered what it was asked; told twice, it waits for nothing.
+
+Examples:
+  delayline serve                                # in memory: nothing survives a restart
+  delayline serve --redis redis://127.0.0.1/ --strict
+  delayline serve --listen 127.0.0.1:4848 --max-payload 4MiB --timeout 5s")]
 pub struct Serve {
     /// Where to listen
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:4747", env = "DELAYLINE_LISTEN")]
     listen: String,
     /// Listen even where other machines can reach it: there are no tokens yet
-    #[arg(long)]
+    #[arg(
+        long,
+        value_name = "BOOL",
+        env = "DELAYLINE_INSECURE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "false",
+        default_missing_value = "true",
+        action = ArgAction::Set,
+        value_parser = BoolishValueParser::new()
+    )]
     insecure: bool,
     /// Refuse to start on a Redis that may evict jobs
-    #[arg(long)]
+    #[arg(
+        long,
+        value_name = "BOOL",
+        env = "DELAYLINE_STRICT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "false",
+        default_missing_value = "true",
+        action = ArgAction::Set,
+        value_parser = BoolishValueParser::new()
+    )]
     strict: bool,
     /// The largest payload of a job, up to 16MiB
-    #[arg(long, value_name = "SIZE", default_value = "1MiB")]
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", env = "DELAYLINE_MAX_PAYLOAD")]
     max_payload: ByteSize,
     /// How long a request may wait for Redis
-    #[arg(long, value_name = "TIME", default_value = "10s")]
+    #[arg(long, value_name = "TIME", default_value = "10s", env = "DELAYLINE_TIMEOUT")]
     timeout: Span,
 }
 

@@ -1,23 +1,34 @@
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Args;
-use delayline_tokio::{Backoff, Client, JobId, QueueName, Span, When};
+use delayline_tokio::{Backoff, JobId, Queue, QueueName, Span, When};
 use serde_json::json;
 use tokio::io::AsyncReadExt;
 
+use super::import::Import;
 use crate::draft::Draft;
 use crate::failure::Failure;
+use crate::print;
 use crate::redis::Redis;
 use crate::timestamp::Time;
 
-/// Publishes a job.
+/// Publishes a job, or many: a line of NDJSON each.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Examples:
+#[command(after_help = "\
+A line of NDJSON is a JSON object: `payload`, which must be there, and `encoding` (json, text or base64), `content_type`,
+`id`, `replace`, `delay` or `at`, `attempts`, `backoff`, `ttl` and `headers`. Each line succeeds or fails for itself; those that fail
+are told on stderr with their number. What Redis has accepted stays accepted when the command is stopped.
+
+Examples:
   delayline publish welcome '{\"to\":\"ann\"}' --delay 5s
   delayline publish reports --at 2026-11-21T10:00:00Z --id report:17 < report.json
-  delayline publish sync run --attempts 5 --backoff '15s 3m 1h' --ttl 1d --header tenant=acme")]
+  delayline publish reports --id report:17 --replace < report.json
+  delayline publish sync run --attempts 5 --backoff '15s 3m 1h' --ttl 1d --header tenant=acme
+  delayline publish welcome --ndjson < jobs.ndjson
+  delayline publish welcome --from jobs.ndjson --allow-duplicates --json")]
 pub struct Publish {
     /// Where to
     queue: QueueName,
@@ -32,6 +43,9 @@ pub struct Publish {
     /// Its id: a second job with the same id is refused
     #[arg(long)]
     id: Option<JobId>,
+    /// If a job of that id waits, take its place, in one step
+    #[arg(long, requires = "id")]
+    replace: bool,
     /// The most attempts
     #[arg(long, value_name = "COUNT")]
     attempts: Option<u16>,
@@ -47,7 +61,27 @@ pub struct Publish {
     /// What the payload is
     #[arg(long, value_name = "TYPE")]
     content_type: Option<String>,
+    #[command(flatten)]
+    many: Many,
 }
+
+/// Jobs from elsewhere than the command line.
+#[derive(Clone, Debug, Args)]
+struct Many {
+    /// Read NDJSON from stdin, a job a line
+    #[arg(long, conflicts_with_all = ONE)]
+    ndjson: bool,
+    /// Read NDJSON from a file; - is stdin
+    #[arg(long, value_name = "FILE", conflicts_with_all = ONE)]
+    from: Option<PathBuf>,
+    /// With NDJSON: a job whose id is in use is no failure, so that a file may be published again
+    #[arg(long, conflicts_with_all = ONE)]
+    allow_duplicates: bool,
+}
+
+/// What describes one job on the command line.
+const ONE: [&str; 10] =
+    ["body", "delay", "at", "id", "replace", "attempts", "backoff", "ttl", "headers", "content_type"];
 
 fn header(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
@@ -58,26 +92,32 @@ fn header(text: &str) -> Result<(String, String), String> {
 
 impl Publish {
     pub(crate) async fn run(&self, redis: &Redis, json: bool) -> Result<(), Failure> {
-        let client = redis.connect(|| self.curl()).await?;
-        let done = self.publish(&client, json).await;
-        client.close().await;
-        done
+        let Many { ndjson, from, allow_duplicates } = &self.many;
+        if !ndjson && from.is_none() {
+            return redis
+                .with_queue(&self.queue, || self.curl(), async |queue| self.publish(queue, json).await)
+                .await;
+        }
+        let file = from.as_deref().filter(|file| file.as_os_str() != "-");
+        let import = Import { file, allow_duplicates: *allow_duplicates, json };
+        redis.with_queue(&self.queue, || self.curl_of_many(), async |queue| import.run(queue).await).await
     }
 
-    async fn publish(&self, client: &Client, json: bool) -> Result<(), Failure> {
+    async fn publish(&self, queue: &Queue, json: bool) -> Result<(), Failure> {
         let draft = self.draft(self.body().await?);
-        let published = draft.publish(&client.bytes(&self.queue)?).await?;
+        let published = draft.publish(queue).await?;
         if published.duplicate {
             return Err(Failure::Duplicate { queue: self.queue.to_string(), id: published.id.to_string() });
         }
         let due = published.due.map(Time);
-        let mut out = std::io::stdout().lock();
         match (json, due) {
-            (true, due) => writeln!(out, "{}", json!({ "id": published.id.as_str(), "due": due }))?,
-            (false, Some(due)) => writeln!(out, "{} due {due}", published.id)?,
-            (false, None) => writeln!(out, "{}", published.id)?,
+            (true, due) if published.replaced => {
+                print::document(&json!({ "id": published.id.as_str(), "due": due, "replaced": true }))
+            }
+            (true, due) => print::document(&json!({ "id": published.id.as_str(), "due": due })),
+            (false, Some(due)) => print::line(format_args!("{} due {due}", published.id)),
+            (false, None) => print::line(published.id),
         }
-        Ok(())
     }
 
     async fn body(&self) -> Result<Bytes, Failure> {
@@ -95,6 +135,7 @@ impl Publish {
     fn draft(&self, body: Bytes) -> Draft {
         Draft {
             id: self.id.clone(),
+            replace: self.replace,
             when: self
                 .delay
                 .map(|delay| When::In(Duration::from_millis(delay.0)))
@@ -105,8 +146,16 @@ impl Publish {
             content_type: self.content_type.clone(),
             headers: self.headers.clone(),
             body,
-            ..Draft::default()
         }
+    }
+
+    fn curl_of_many(&self) -> String {
+        let file = self.many.from.as_deref().map_or("-".into(), |file| file.display().to_string());
+        format!(
+            "curl -H 'Content-Type: application/x-ndjson' --data-binary {} 'http://127.0.0.1:4747/v1/queues/{}/batch'",
+            quoted(&format!("@{file}")),
+            self.queue
+        )
     }
 
     /// The same over HTTP.
@@ -115,6 +164,7 @@ impl Publish {
             ("delay", self.delay.map(|delay| delay.to_string())),
             ("at", self.at.map(|at| at.to_string())),
             ("id", self.id.as_ref().map(JobId::to_string)),
+            ("replace", self.replace.then(|| "true".to_owned())),
             ("attempts", self.attempts.map(|attempts| attempts.to_string())),
             ("backoff", self.backoff.as_ref().map(Backoff::to_string)),
             ("ttl", self.ttl.map(|ttl| ttl.to_string())),

@@ -25,8 +25,8 @@ of what it wrote to stderr is the reason. The lease is renewed while it runs.
 
 Examples:
   delayline consume welcome
-  delayline consume welcome reports --json --count 10 | jq .payload
-  delayline consume welcome --exec './send.sh'")]
+  delayline consume welcome reports --json --count 2 > jobs.ndjson
+  delayline consume welcome --exec ./send.sh")]
 pub struct Consume {
     /// Where from
     #[arg(required = true, value_name = "QUEUE")]

@@ -1,0 +1,129 @@
+mod change;
+mod show;
+
+use clap::{Args, Subcommand};
+use delayline_tokio::{Error, Queue, QueueName, Stats};
+use serde_json::json;
+
+use self::change::Change;
+use crate::document::Document;
+use crate::failure::Failure;
+use crate::fields::Fields;
+use crate::print;
+use crate::redis::Redis;
+use crate::settings::Settings;
+
+const TRIES: usize = 5;
+
+/// Reads or changes the config of a queue, which all its clients share, or shows the settings of this command line.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Examples:
+  delayline config get welcome
+  delayline config set welcome attempts=5 backoff='15s 3m 1h' retention=7d
+  delayline config show")]
+pub struct Config {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum What {
+    /// Show the config of a queue: what is not set has its default
+    #[command(after_help = "\
+Examples:
+  delayline config get welcome
+  delayline config get welcome --json")]
+    Get {
+        /// Which one
+        queue: QueueName,
+    },
+    /// Change what is named in the config of a queue, and nothing else
+    #[command(after_help = "\
+attempts=1 to 999 (10), backoff=none, 'fixed 5s', 'exponential 1s..1h jitter 10%' (the default) or a ladder as in
+'15s 3m 1h', retention=how long dead letters are kept (for ever), bury_expired=true if jobs that expire become dead
+letters (false), max_jobs= and max_bytes=the most it may hold (what the publisher says; 0 for no limit),
+forward=list:KEY or stream:KEY for a Redis list or stream that gets due jobs. The value `default` unsets, and so does
+`none`, except for backoff, where it is a value.
+
+Examples:
+  delayline config set welcome attempts=5 backoff='15s 3m 1h' retention=7d
+  delayline config set welcome max_bytes=64MiB bury_expired=true
+  delayline config set welcome attempts=default retention=none")]
+    Set {
+        /// Which one
+        queue: QueueName,
+        /// What to set
+        #[arg(required = true, value_name = "NAME=VALUE")]
+        changes: Vec<Change>,
+    },
+    /// Show the settings of this command line, and where each comes from
+    #[command(after_help = "\
+A flag wins over the environment, that over a file, that over what is built in. The file is the one that --config or
+DELAYLINE_CONFIG names, else ./delayline.toml, else $XDG_CONFIG_HOME/delayline/config.toml, which is in ~/.config unless
+that variable says otherwise. It may say:
+
+  redis = \"redis://127.0.0.1/\"
+  prefix = \"dl\"
+  color = \"auto\"
+  [serve]
+  listen = \"127.0.0.1:4747\"
+  insecure = false
+  strict = false
+  max_payload = \"1MiB\"
+  timeout = \"10s\"
+
+Examples:
+  delayline config show
+  delayline config show --config delayline.toml --json")]
+    Show,
+}
+
+impl Config {
+    pub(crate) async fn run(&self, redis: &Redis, settings: &Settings, json: bool) -> Result<(), Failure> {
+        match &self.what {
+            What::Get { queue } => get(redis, queue, json).await,
+            What::Set { queue, changes } => set(redis, queue, changes, json).await,
+            What::Show => show::show(settings, json),
+        }
+    }
+}
+
+async fn get(redis: &Redis, name: &QueueName, json: bool) -> Result<(), Failure> {
+    let curl = || format!("curl 'http://127.0.0.1:4747/v1/queues/{name}'");
+    let stats = redis.with_queue(name, curl, async |queue| Ok(queue.stats(0).await?)).await?;
+    if stats.born.is_none() {
+        return Err(Failure::NoSuchQueue(name.to_string()));
+    }
+    say(name, stats.cfgver, &stats.config.into(), json)
+}
+
+async fn set(redis: &Redis, name: &QueueName, changes: &[Change], json: bool) -> Result<(), Failure> {
+    let curl = || format!("curl -X PUT 'http://127.0.0.1:4747/v1/queues/{name}/config' --json '{{…}}'");
+    let changing = redis.with_queue(name, curl, async |queue| change(queue, changes).await);
+    let (cfgver, document) = changing.await?;
+    say(name, cfgver, &document, json)
+}
+
+/// Reads the config, changes it and puts it back, anew if somebody else was faster.
+async fn change(queue: &Queue, changes: &[Change]) -> Result<(u64, Document), Failure> {
+    for _ in 1..TRIES {
+        match change_once(queue, changes).await {
+            Err(Failure::Queue(Error::Conflict { .. })) => {}
+            done => return done,
+        }
+    }
+    change_once(queue, changes).await
+}
+
+async fn change_once(queue: &Queue, changes: &[Change]) -> Result<(u64, Document), Failure> {
+    let Stats { config, cfgver, .. } = queue.stats(0).await?;
+    let config = change::apply(config, changes)?;
+    let cfgver = queue.configure(config.clone(), Some(cfgver)).await?;
+    Ok((cfgver, config.into()))
+}
+
+fn say(name: &QueueName, cfgver: u64, config: &Document, json: bool) -> Result<(), Failure> {
+    let document = json!({ "queue": name.as_str(), "cfgver": cfgver, "config": config });
+    if json { print::document(&document) } else { print::text(Fields::of(&document)) }
+}

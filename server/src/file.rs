@@ -1,0 +1,154 @@
+use std::env;
+use std::fmt::Display;
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use bytesize::ByteSize;
+use clap::{ColorChoice, Command};
+use delayline_tokio::Span;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+
+use crate::failure::Failure;
+
+/// A file of settings.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct File {
+    redis: Option<Text<String>>,
+    prefix: Option<Text<String>>,
+    color: Option<Text<ColorChoice>>,
+    serve: Serve,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Serve {
+    listen: Option<Text<String>>,
+    insecure: Option<bool>,
+    strict: Option<bool>,
+    max_payload: Option<Text<ByteSize>>,
+    timeout: Option<Text<Span>>,
+}
+
+/// The text of a value that can be read as a `T`.
+#[derive(Debug)]
+struct Text<T>(String, PhantomData<T>);
+
+impl File {
+    /// Reads the file that is named, or else the first that is found where one is looked for.
+    pub(crate) fn find(named: Option<&Path>) -> Result<Option<(PathBuf, File)>, Failure> {
+        let found = match named {
+            Some(path) => Some(path.to_path_buf()),
+            None => places().into_iter().find(|path| path.is_file()),
+        };
+        let Some(path) = found else { return Ok(None) };
+        let text =
+            std::fs::read_to_string(&path).map_err(|why| Failure::Unreadable { path: path.clone(), why })?;
+        let file =
+            File::read(&text).map_err(|(line, why)| Failure::Settings { path: path.clone(), line, why })?;
+        Ok(Some((path, file)))
+    }
+
+    /// Reads settings; what is wrong comes with its line, which is not quoted, since it may hold a password.
+    fn read(text: &str) -> Result<File, (usize, String)> {
+        toml::from_str(text).map_err(|error: toml::de::Error| {
+            let begin = error.span().map_or(0, |span| span.start).min(text.len());
+            let line = text.bytes().take(begin).filter(|byte| *byte == b'\n').count();
+            let key = text.lines().nth(line).and_then(|line| line.split_once('=')).map(|(key, _)| key.trim());
+            let why = match key.filter(|key| !key.is_empty() && !error.message().contains(*key)) {
+                Some(key) => format!("{key}: {}", error.message()),
+                None => error.message().to_string(),
+            };
+            (line + 1, why)
+        })
+    }
+
+    /// Makes the settings of this file what is used where neither flag nor environment says otherwise.
+    pub(crate) fn as_defaults(&self, command: Command) -> Command {
+        self.given().into_iter().fold(command, |command, (section, name, value)| {
+            let set = |command: Command| command.mut_arg(name, |arg| arg.default_value(value));
+            if section.is_empty() { set(command) } else { command.mut_subcommand(section, set) }
+        })
+    }
+
+    pub(crate) fn gives(&self, section: &str, name: &str) -> bool {
+        self.given().iter().any(|given| (given.0, given.1) == (section, name))
+    }
+
+    fn given(&self) -> Vec<(&'static str, &'static str, String)> {
+        let File { redis, prefix, color, serve } = self;
+        let settings = [
+            ("", "redis", written(redis.as_ref())),
+            ("", "prefix", written(prefix.as_ref())),
+            ("", "color", written(color.as_ref())),
+            ("serve", "listen", written(serve.listen.as_ref())),
+            ("serve", "insecure", serve.insecure.map(|yes| yes.to_string())),
+            ("serve", "strict", serve.strict.map(|yes| yes.to_string())),
+            ("serve", "max_payload", written(serve.max_payload.as_ref())),
+            ("serve", "timeout", written(serve.timeout.as_ref())),
+        ];
+        settings.into_iter().filter_map(|(section, name, value)| Some((section, name, value?))).collect()
+    }
+}
+
+fn written<T>(text: Option<&Text<T>>) -> Option<String> {
+    text.map(|text| text.0.clone())
+}
+
+/// Where a file is looked for.
+fn places() -> Vec<PathBuf> {
+    let given = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = given("XDG_CONFIG_HOME").or_else(|| Some(given("HOME")?.join(".config")));
+    let homely = home.map(|home| home.join("delayline").join("config.toml"));
+    [PathBuf::from("delayline.toml")].into_iter().chain(homely).collect()
+}
+
+impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Text<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Text<T>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match text.parse::<T>() {
+            Ok(_) => Ok(Text(text, PhantomData)),
+            Err(why) => Err(D::Error::custom(why)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_every_setting() {
+        let text = "redis = 'redis://h/'\nprefix = 'p'\ncolor = 'never'\n[serve]\nlisten = '127.0.0.1:0'\n\
+                    insecure = true\nstrict = false\nmax_payload = '2MiB'\ntimeout = '5s'\n";
+        let given = File::read(text).unwrap().given();
+        let names: Vec<(&str, &str)> = given.iter().map(|given| (given.0, given.1)).collect();
+        let known = crate::settings::SECTIONS;
+        let known = known.iter().flat_map(|(section, names)| names.iter().map(|name| (*section, *name)));
+        assert_eq!(names, known.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn says_what_is_wrong_and_where_but_quotes_no_password() {
+        for (text, line, says) in [
+            (
+                "prefix = 'p'\nredsi = 'redis://:hunter2@h/'",
+                2,
+                "unknown field `redsi`, expected one of `redis`",
+            ),
+            ("[serve]\nlisten = 5", 2, "listen: invalid type: integer `5`, expected a string"),
+            ("\n[serve]\n\ntimeout = '5'", 4, "timeout: 5 in \"5\" has no unit: write 5s"),
+            ("[server]\nlisten = 'x'", 1, "unknown field `server`"),
+            ("redis = 'redis://:hunter2@h/", 1, "redis: "),
+            ("color = 'blue'", 1, "color: "),
+            ("redis = 'a'\nredis = 'redis://:hunter2@h/'", 2, "duplicate key"),
+        ] {
+            let (found, why) = File::read(text).unwrap_err();
+            assert_eq!(found, line, "{text}: {why}");
+            assert!(why.contains(says), "{text}: {why}");
+            assert!(!why.contains("hunter2"), "{why}");
+        }
+    }
+}
