@@ -285,9 +285,16 @@ impl Opening<'_> {
     }
 
     fn unreachable(&self, trouble: Option<Trouble>, refusal: Option<Refusal>) -> Error {
-        let why = refusal.map(|refusal| refusal.to_string()).or(trouble.map(|trouble| trouble.why));
-        let why = why.unwrap_or_else(|| "Redis does not answer".to_owned());
-        Error::Unreachable { address: self.address().to_owned(), why }
+        let address = self.address().to_owned();
+        match (trouble, refusal) {
+            (Some(Trouble { why, is_denied: true }), _) => Error::Denied { address, why },
+            (_, Some(Refusal::Denied)) => {
+                Error::Denied { address, why: "it may not run scripts (EVALSHA, EVAL)".to_owned() }
+            }
+            (_, Some(refusal)) => Error::Unreachable { address, why: refusal.to_string() },
+            (Some(Trouble { why, .. }), None) => Error::Unreachable { address, why },
+            (None, None) => Error::Unreachable { address, why: "Redis does not answer".to_owned() },
+        }
     }
 
     /// Reads version and policy, if the server lets us.

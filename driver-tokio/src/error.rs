@@ -60,10 +60,16 @@ pub enum Error {
         /// What it said.
         why: String,
     },
-    /// Redis did not answer while the client was being connected, or did not let it in.
-    #[error(
-        "{address} cannot be reached: {why}: check the address, that Redis runs there, and user and password"
-    )]
+    /// Redis did not let the client in, or does not let it run scripts.
+    #[error("{address} does not let this user in: {why}: check user, password and ACL")]
+    Denied {
+        /// Who refused.
+        address: String,
+        /// What it said.
+        why: String,
+    },
+    /// Redis did not answer while the client was being connected.
+    #[error("{address} cannot be reached: {why}: check the address, and that Redis runs there")]
     Unreachable {
         /// Where Redis was looked for.
         address: String,
