@@ -120,7 +120,7 @@ impl Cli {
             ColorChoice::Never => anstream::ColorChoice::Never,
         };
         choice.write_global();
-        start_log(self.json);
+        start_log(self.json, self.command.logs());
         ended(self.attempt(settings).await, self.json)
     }
 
@@ -145,6 +145,16 @@ impl Cli {
             Command::Doctor(doctor) => doctor.run(redis, *json).await,
             Command::Completions(completions) => completions.run(*json),
             Command::Man(man) => man.run(*json),
+        }
+    }
+}
+
+impl Command {
+    /// What is logged unless `RUST_LOG` says otherwise: a command that ends by itself says at its end what went wrong.
+    fn logs(&self) -> &'static str {
+        match self {
+            Command::Serve(_) | Command::Consume(_) | Command::Pump(_) => "info",
+            _ => "error",
         }
     }
 }
@@ -176,8 +186,8 @@ fn color(words: &[OsString]) -> ColorChoice {
 }
 
 /// Log lines go to stderr; `RUST_LOG` says which.
-fn start_log(json: bool) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+fn start_log(json: bool, usual: &str) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(usual));
     let coloured = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
