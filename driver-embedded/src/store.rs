@@ -1,12 +1,14 @@
 use bytes::Bytes;
 use delayline_core::{Command, DeadLetters, Identity, JobId, QueueName, Reply, Shard, Shards, UnixMicros};
 
+use crate::agenda::HEAD_NEAR_MS;
 use crate::changes::Changes;
 use crate::destination::Destinations;
 use crate::notices::{Notice, Notices};
 use crate::queue::Queue;
 use crate::script::Script;
 use crate::shard::{Peek, ShardKeys};
+use crate::tend::WAITING_MS;
 
 /// The version of the layout that [`Command::Open`] fixes.
 const LAYOUT: u32 = 1;
@@ -24,6 +26,8 @@ pub struct Store {
     pub(crate) destinations: Destinations,
     notices: Notices,
     faults: Faults,
+    head_near_ms: u64,
+    waiting_ms: u64,
 }
 
 /// Bugs that can be switched on, to show that a simulation finds them.
@@ -44,6 +48,8 @@ impl Store {
             destinations: Destinations::new(),
             notices: Notices::default(),
             faults: Faults::default(),
+            head_near_ms: HEAD_NEAR_MS,
+            waiting_ms: WAITING_MS,
         }
     }
 
@@ -104,6 +110,12 @@ impl Store {
         self.notices.poll()
     }
 
+    /// Suits engines whose slow polls and pump leases last so long: heads are announced that are less than half of it
+    /// ahead, and who waits is remembered for twice as long.
+    pub fn expect_polls_every(&mut self, ms: u64) {
+        (self.head_near_ms, self.waiting_ms) = (ms / 2, ms.saturating_mul(2));
+    }
+
     /// The bugs to be switched on.
     #[doc(hidden)]
     pub fn faults_mut(&mut self) -> &mut Faults {
@@ -146,6 +158,8 @@ impl Store {
             destinations: &mut self.destinations,
             notices: &mut self.notices,
             faults: self.faults,
+            head_near_ms: self.head_near_ms,
+            waiting_ms: self.waiting_ms,
             changes: Changes::default(),
             soon: None,
             head: None,

@@ -1,17 +1,20 @@
 //! All integration tests, in one binary.
 #![allow(missing_docs)]
 
+mod acl;
 mod audit;
 mod conformance;
 mod cost;
 mod coverage;
 mod deployment;
 mod edges;
+mod held;
 mod idle;
 mod invariants;
 mod lateness;
 mod life;
 mod lua_source;
+mod memory;
 mod plan;
 mod quiet;
 mod replace;
