@@ -8,13 +8,14 @@ mod cost;
 mod coverage;
 mod deployment;
 mod edges;
+mod footprint;
 mod held;
 mod idle;
 mod invariants;
 mod lateness;
 mod life;
 mod lua_source;
-mod memory;
+
 mod plan;
 mod quiet;
 mod replace;
