@@ -4,6 +4,10 @@ use thiserror::Error;
 
 use crate::{Backoff, Ceiling, Compression, QueueName, Shards};
 
+/// The scripts tell only of heads less than half of this away: who tends must look that often.
+const HALF_MINUTE: (u64, &str) = (30_000, "1,000 to 30,000");
+const DAY: (u64, &str) = (86_400_000, "1,000 to 86,400,000");
+
 /// What an engine is to do, and its limits. [`Config::default`] suits a producer; times are in milliseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -21,9 +25,9 @@ pub struct Config {
     pub reserve_max: u16,
     /// The most bytes of records asked for at once.
     pub reserve_bytes: u64,
-    /// How often an idle queue is asked.
+    /// How often an idle queue is asked; 9 min at most, within the scripts' memory of 10 of who waits.
     pub poll_ms: u64,
-    /// How long the pump lease lasts.
+    /// How long the pump lease lasts; 30 s at most, unless the clock is the same and the driver tells of every head.
     pub pump_lease_ms: u64,
     /// When an answer is overdue.
     pub flight_ms: u64,
@@ -120,8 +124,9 @@ impl Config {
         check("lease_ms", self.lease_ms, 1_000, 86_400_000, "1,000 to 86,400,000")?;
         check("reserve_max", self.reserve_max.into(), 1, 256, "1 to 256")?;
         check("reserve_bytes", self.reserve_bytes, 4_096, 64 << 20, "4,096 to 67,108,864")?;
-        check("poll_ms", self.poll_ms, 100, 86_400_000, "100 to 86,400,000")?;
-        check("pump_lease_ms", self.pump_lease_ms, 1_000, 86_400_000, "1,000 to 86,400,000")?;
+        check("poll_ms", self.poll_ms, 100, 540_000, "100 to 540,000")?;
+        let (longest, lease) = if self.same_clock { DAY } else { HALF_MINUTE };
+        check("pump_lease_ms", self.pump_lease_ms, 1_000, longest, lease)?;
         check("flight_ms", self.flight_ms, 10, 60_000, "10 to 60,000")?;
         check("resend_ms", self.resend_ms, 1_000, 540_000, "1,000 to 540,000")?;
         check("pending_jobs", self.pending_jobs as u64, 1, 1 << 20, "1 to 1,048,576")?;

@@ -1,6 +1,7 @@
 use alloc::string::String;
 use core::fmt;
 use core::str::FromStr;
+use core::time::Duration;
 
 use thiserror::Error;
 
@@ -51,6 +52,12 @@ pub enum SpanError {
         /// The rejected text, cut to 80 characters.
         text: String,
     },
+}
+
+impl From<Span> for Duration {
+    fn from(span: Span) -> Duration {
+        Duration::from_millis(span.0)
+    }
 }
 
 impl FromStr for Span {

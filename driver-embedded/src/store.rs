@@ -8,7 +8,6 @@ use crate::notices::{Notice, Notices};
 use crate::queue::Queue;
 use crate::script::Script;
 use crate::shard::{Peek, ShardKeys};
-use crate::tend::WAITING_MS;
 
 /// The version of the layout that [`Command::Open`] fixes.
 const LAYOUT: u32 = 1;
@@ -27,7 +26,6 @@ pub struct Store {
     notices: Notices,
     faults: Faults,
     head_near_ms: u64,
-    waiting_ms: u64,
 }
 
 /// Bugs that can be switched on, to show that a simulation finds them.
@@ -49,7 +47,6 @@ impl Store {
             notices: Notices::default(),
             faults: Faults::default(),
             head_near_ms: HEAD_NEAR_MS,
-            waiting_ms: WAITING_MS,
         }
     }
 
@@ -110,10 +107,9 @@ impl Store {
         self.notices.poll()
     }
 
-    /// Suits engines whose slow polls and pump leases last so long: heads are announced that are less than half of it
-    /// ahead, and who waits is remembered for twice as long.
-    pub fn expect_polls_every(&mut self, ms: u64) {
-        (self.head_near_ms, self.waiting_ms) = (ms / 2, ms.saturating_mul(2));
+    /// Suits engines with pump leases of this length: a new head is announced if it is less than half of it ahead.
+    pub fn expect_pump_leases_of(&mut self, ms: u64) {
+        self.head_near_ms = ms / 2;
     }
 
     /// The bugs to be switched on.
@@ -159,7 +155,6 @@ impl Store {
             notices: &mut self.notices,
             faults: self.faults,
             head_near_ms: self.head_near_ms,
-            waiting_ms: self.waiting_ms,
             changes: Changes::default(),
             soon: None,
             head: None,

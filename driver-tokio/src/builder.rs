@@ -20,6 +20,23 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const OVERHEAD: usize = 64 << 10;
 
 /// The options of a [`Client`].
+///
+/// ```
+/// # #[cfg(feature = "memory")]
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// use std::time::Duration;
+/// use delayline_tokio::Client;
+///
+/// let client = Client::builder()
+///     .prefix("shop")
+///     .connect_timeout(Duration::from_secs(30)) // else it waits for Redis for as long as it takes
+///     .timeout(Duration::from_secs(5))
+///     .connect("memory://")
+///     .await?;
+/// assert_eq!(client.prefix().as_str(), "shop");
+/// # Ok::<(), delayline_tokio::Error>(())
+/// # }).unwrap();
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it connects"]
 pub struct ClientBuilder {

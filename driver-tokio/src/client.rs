@@ -29,6 +29,25 @@ const NAMES_MAX: usize = 10_000;
 /// What was accepted is sent until it is answered, or its time is over. When the last clone, with every [`Queue`] made
 /// of it, is dropped, what is in hand is still sent, in the background and within the grace; [`close`](Client::close)
 /// waits for that.
+///
+/// ```
+/// # #[cfg(feature = "memory")]
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// use std::time::Duration;
+/// use delayline_tokio::{Client, SettleOutcome, Verdict};
+///
+/// let client = Client::connect("memory://").await?;
+/// let (urgent, other) = (client.queue::<u64>("urgent")?, client.queue::<u64>("other")?);
+/// other.publish(&17).await?;
+///
+/// let taken = client.take([&urgent, &other]).count(10).wait(Duration::from_secs(5)).await?;
+/// assert_eq!(other.decode(&taken[0])?, 17);
+/// let outcome = client.settle(taken[0].lease.clone(), Verdict::Ack).await?;
+/// assert_eq!(outcome, SettleOutcome::Done);
+/// client.close().await;
+/// # Ok::<(), delayline_tokio::Error>(())
+/// # }).unwrap();
+/// ```
 #[derive(Clone)]
 pub struct Client {
     pub(crate) office: Arc<Office>,

@@ -13,6 +13,21 @@ use crate::codec::Coder;
 /// by [`Delivery`], and whether its lease is lost.
 ///
 /// A clone is cheap. It is what tower's services and layers are called with.
+///
+/// ```
+/// use delayline_tokio::{Context, Failure, Job};
+///
+/// async fn import(Job(path): Job<String>, context: Context) -> Result<(), Failure> {
+///     println!("{} of {}, attempt {}, {} ms late", context.id(), context.queue(), context.attempt, context.late_ms);
+///     for part in 0..100 {
+///         if context.cancellation().is_cancelled() {
+///             return Err("the lease is lost: another worker goes on".into());
+///         }
+///         println!("{path}, part {part}");
+///     }
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Context {
     delivery: Arc<Delivery>,
@@ -37,6 +52,11 @@ impl Context {
     /// Its name.
     pub fn id(&self) -> &JobId {
         &self.delivery.lease.id
+    }
+
+    /// Whether the job is dead if this attempt fails.
+    pub fn is_last_attempt(&self) -> bool {
+        self.delivery.attempt >= self.delivery.max_attempts
     }
 
     /// The value of a header; names are told apart by case.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use delayline_core::{Answer, Ask, Held, Job, Millis, NewJob, Request, Take, Token, Verdict, Wakeup};
+use delayline_core::{
+    Answer, Ask, Held, Job, Millis, NewJob, QueueName, Request, Take, Token, Verdict, Wakeup,
+};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::timeout;
 
@@ -45,7 +47,12 @@ pub(crate) enum Want {
 /// What is always heard.
 pub(crate) enum Signal {
     /// How a managed job ended, and after how long.
-    Settle(Held, Verdict, Duration),
+    Settle {
+        held: Held,
+        queue: QueueName,
+        verdict: Verdict,
+        ran: Duration,
+    },
     Forget(Token),
     /// Jobs that were handed out to nobody.
     GiveBack(Vec<Job>),

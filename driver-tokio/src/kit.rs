@@ -172,7 +172,7 @@ impl TestClock {
         while !self.time.running().is_empty() {
             tokio::select! {
                 () = self.time.eased() => {}
-                _ = &mut watch => panic!(
+                () = &mut watch => panic!(
                     "{} did not end in {:?}; the time stands still while a handler runs, so it must not wait for it to pass",
                     self.time.running().join(", "),
                     begun.elapsed()
@@ -209,7 +209,7 @@ fn watchdog() -> (std::sync::mpsc::Sender<()>, impl Future<Output = ()>) {
     });
     (over, async move {
         if barks.await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     })
 }
@@ -223,4 +223,28 @@ fn queues_of<T: 'static>(time: &HeldTime) -> BTreeMap<delayline_core::QueueName,
             Some((known.queue, coder))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Job;
+
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    async fn refuse(_: Job<String>) -> Result<(), &'static str> {
+        Err("the line is busy")
+    }
+
+    #[tokio::test]
+    async fn a_worker_beside_the_client_that_tends_runs_every_job_in_time() {
+        let (client, time) = test();
+        let calls = client.queue::<String>("calls").unwrap();
+        time.start(Worker::new(&client).queue(&calls, refuse));
+        time.drain_due().await.assert_none();
+        let backoff = "15s 2h 1s".parse().unwrap();
+        calls.publish(&"ann".to_owned()).delay(HOUR).attempts(4).backoff(backoff).await.unwrap();
+        let seconds: Vec<u64> = time.advance(24 * HOUR).await.iter().map(|run| run.at.as_secs()).collect();
+        assert_eq!(seconds, [3_600, 3_615, 10_815, 10_816]);
+    }
 }

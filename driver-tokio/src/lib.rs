@@ -29,7 +29,7 @@
 //! welcome.publish(&Welcome { to: "ann@example.org".into() }).delay(Duration::from_millis(20)).await?;
 //!
 //! let worker = Worker::new(&client).concurrency(50).queue(&welcome, send);
-//! worker.run_until(tokio::time::sleep(Duration::from_millis(100))).await?;
+//! worker.run_until(tokio::time::sleep(Duration::from_millis(100))).await?; // or tokio::signal::ctrl_c()
 //! # Ok::<(), delayline_tokio::Error>(())
 //! # }).unwrap();
 //! ```
@@ -65,14 +65,16 @@
 //! | `delayline_nacked_total` | counter, `queue` | attempts that failed in it |
 //! | `delayline_snoozed_total` | counter, `queue` | deliveries it has put off |
 //! | `delayline_dead_total` | counter, `queue` | jobs that died of its verdict |
-//! | `delayline_expired_total` | counter, `queue` | jobs that it saw expire |
-//! | `delayline_leases_ended_total` | counter, `queue` | leases, of whomever, that it found ended without a verdict |
+//! | `delayline_expired_total` | counter, `queue` | jobs whose TTL it found ended when it tended their queue |
+//! | `delayline_leases_ended_total` | counter, `queue` | leases, of whomever, that it found ended without a verdict when it tended their queue |
 //! | `delayline_leases_lost_total` | counter, `queue` | leases that it lost while a handler ran |
 //! | `delayline_lateness_seconds` | histogram, `queue` | from a job's due time to its delivery |
-//! | `delayline_run_seconds` | histogram, `queue` | how long handlers ran |
-//! | `delayline_attempts` | histogram, `queue` | the attempt at which jobs were done, or died |
+//! | `delayline_run_seconds` | histogram, `queue` | how long handlers ran, those that lost their lease too |
+//! | `delayline_attempts` | histogram, `queue` | the attempt at which jobs of its workers were done, or died |
 //! | `delayline_round_trips_total` | counter, `outcome` (`answered`, `lost`) | round trips to Redis |
 //! | `delayline_reconnects_total` | counter, `connection` (`commands`, `wakeups`) | connections made again |
+//!
+//! A take that comes upon ended leases or expired jobs deals with them unseen: all of them are in [`Queue::stats`].
 
 mod address;
 mod builder;

@@ -108,25 +108,23 @@ impl QueueMeters {
         self.expired.increment(expired);
     }
 
-    /// A verdict was carried out; `attempt` if it is known.
+    /// A verdict was carried out; `attempt` if it is known. A job that had expired meanwhile was counted as such by whoever
+    /// tended its queue.
     pub(crate) fn settled(&self, kind: Kind, attempt: Option<u16>, outcome: SettleOutcome) {
         let is_over = match outcome {
             SettleOutcome::Died => {
                 self.dead.increment(1);
                 true
             }
-            SettleOutcome::Expired => {
-                self.expired.increment(1);
-                false
-            }
+            SettleOutcome::Expired => false,
             SettleOutcome::Done => kind == Kind::Ack,
             SettleOutcome::Gone | SettleOutcome::Stale | SettleOutcome::Repeat => return,
         };
         match kind {
-            Kind::Ack if outcome == SettleOutcome::Done => self.acked.increment(1),
             Kind::Nack => self.nacked.increment(1),
-            Kind::Snooze => self.snoozed.increment(1),
-            Kind::Ack | Kind::Other => {}
+            Kind::Ack if outcome == SettleOutcome::Done => self.acked.increment(1),
+            Kind::Snooze if outcome == SettleOutcome::Done => self.snoozed.increment(1),
+            Kind::Ack | Kind::Snooze | Kind::Other => {}
         }
         if let Some(attempt) = attempt.filter(|_| is_over) {
             self.attempts.record(f64::from(attempt));
@@ -166,8 +164,11 @@ fn describe() {
         (NACKED, "Attempts that failed in this process."),
         (SNOOZED, "Deliveries this process has put off."),
         (DEAD, "Jobs that died of a verdict of this process."),
-        (EXPIRED, "Jobs that this process saw expire."),
-        (LEASES_ENDED, "Leases, of whomever, that this process found ended without a verdict."),
+        (EXPIRED, "Jobs whose TTL this process found ended when it tended their queue."),
+        (
+            LEASES_ENDED,
+            "Leases, of whomever, that this process found ended without a verdict when it tended their queue.",
+        ),
         (LEASES_LOST, "Leases that this process lost while a handler ran."),
         (ROUND_TRIPS, "Round trips to Redis."),
         (RECONNECTS, "Connections to Redis made again."),
@@ -176,5 +177,9 @@ fn describe() {
     }
     metrics::describe_histogram!(LATENESS, Unit::Seconds, "From a job's due time to its delivery.");
     metrics::describe_histogram!(RUN, Unit::Seconds, "How long handlers ran.");
-    metrics::describe_histogram!(ATTEMPTS, Unit::Count, "The attempt at which jobs were done, or died.");
+    metrics::describe_histogram!(
+        ATTEMPTS,
+        Unit::Count,
+        "The attempt at which jobs of this process's workers were done, or died."
+    );
 }

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::clock::{Alarm, Clock};
 use crate::entropy;
-use crate::held::{HeldTime, IDLE_MS, Seat};
+use crate::held::{HeldTime, POLL_MS, PUMP_LEASE_MS, Seat};
 use crate::inbox::{self, Bell, Desk, Inboxes, Order, Question, Reply, Signal, Stop, Want};
 use crate::link::{Landed, Link, RedisLink};
 use crate::meters::{Kind, Meters};
@@ -52,14 +52,17 @@ pub(crate) fn start(plan: Plan) -> Result<Desk, Error> {
         runtime.spawn(crew.work(engine));
         return Ok(desk);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(refused)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| refused(&error))?;
     let (engine, desk, crew) = Crew::hire(plan)?;
     let thread = std::thread::Builder::new().name("delayline".to_owned());
-    thread.spawn(move || runtime.block_on(crew.work(engine))).map_err(refused)?;
+    thread.spawn(move || runtime.block_on(crew.work(engine))).map_err(|error| refused(&error))?;
     Ok(desk)
 }
 
-fn refused(error: std::io::Error) -> Error {
+fn refused(error: &std::io::Error) -> Error {
     Error::System { what: "a thread", why: error.to_string() }
 }
 
@@ -79,7 +82,9 @@ impl Crew {
         let held = plan.store.held();
         let clock = Clock::start(held.clone());
         let config = match held {
-            Some(_) => Config { same_clock: true, poll_ms: IDLE_MS, pump_lease_ms: IDLE_MS, ..plan.config },
+            Some(_) => {
+                Config { same_clock: true, poll_ms: POLL_MS, pump_lease_ms: PUMP_LEASE_MS, ..plan.config }
+            }
             None => plan.config,
         };
         let engine = Engine::new(config, entropy::identity(&plan.store)?, clock.now())?;
@@ -347,9 +352,9 @@ impl Owner {
 
     fn obey(&mut self, engine: &mut Engine, now: Millis, signal: Signal) {
         match signal {
-            Signal::Settle(held, verdict, ran) => {
+            Signal::Settle { held, queue, verdict, ran } => {
+                self.meters.of(&queue).ran(ran);
                 if let Some(work) = self.works.get_mut(&held) {
-                    self.meters.of(&work.queue).ran(ran);
                     (work.running, work.verdict) = (None, Some(Kind::from(&verdict)));
                     if let Some((run, time)) = work.run.zip(self.held.as_ref()) {
                         time.judged(run, &verdict);
@@ -436,7 +441,7 @@ impl Owner {
     fn count_answer(&mut self, about: About, answer: &Answer) {
         match (about, answer) {
             (About::Publish(queue), Answer::Published { .. }) => {
-                self.meters.of(&queue).published.increment(1)
+                self.meters.of(&queue).published.increment(1);
             }
             (About::Settle(queue, kind), Answer::Settled(outcome)) => {
                 self.meters.of(&queue).settled(kind, None, *outcome);
@@ -529,7 +534,7 @@ async fn rest(idlers: &mut Vec<oneshot::Sender<()>>) {
     for idler in idlers.drain(..) {
         let _ = idler.send(());
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// What has passed since the call is taken off, a millisecond less, for the clock's own rounding; `None` if the caller

@@ -23,6 +23,27 @@ const BATCHES: usize = 8;
 /// A job about to be published: await it.
 ///
 /// Its order among other jobs is that of the awaits. A future that is dropped before it ends may have published the job.
+///
+/// ```
+/// # #[cfg(feature = "memory")]
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// # use std::time::Duration;
+/// # let client = delayline_tokio::Client::connect("memory://").await?;
+/// let callbacks = client.queue::<String>("callbacks")?;
+/// let published = callbacks
+///     .publish(&"https://example.org/paid".to_owned())
+///     .delay(Duration::from_secs(15))
+///     .id(format!("order-{}", 17))
+///     .attempts(10)
+///     .backoff("15s 3m 10m 30m 30m 1h 2h 6h 15h".parse().unwrap())
+///     .ttl(Duration::from_secs(7 * 86_400))
+///     .header("tenant", "acme")
+///     .await?;
+/// assert_eq!(published.id.as_str(), "order-17");
+/// println!("due at {:?}", published.due);
+/// # Ok::<(), delayline_tokio::Error>(())
+/// # }).unwrap();
+/// ```
 #[must_use = "a job is published when this is awaited"]
 pub struct Publish {
     office: Arc<Office>,
@@ -97,7 +118,8 @@ impl Publish {
         self
     }
 
-    /// Its name in its queue. If a job of this name is there, nothing changes and the answer is a duplicate. A name is
+    /// Its name in its queue. If a job of this name is there, be it a dead letter, nothing changes and the answer is a
+    /// duplicate. A name is
     /// drawn if none is given. One that cannot be used is [`Error::Name`] when this is awaited.
     pub fn id(mut self, id: impl TryInto<JobId, Error: Into<NameError>>) -> Publish {
         match id.try_into() {

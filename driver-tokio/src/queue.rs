@@ -18,6 +18,37 @@ use crate::{Cursor, Error, Inspected, Page, Publish, Published, Taking, When};
 /// A queue of a client's. Queues are made by their first job; naming one costs nothing.
 ///
 /// `T` is what its jobs are; they are written and read by the queue's [`Codec`](crate::Codec). Clones are cheap.
+///
+/// ```
+/// # #[cfg(feature = "memory")]
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// use std::time::Duration;
+/// use delayline_tokio::{CancelOutcome, Client, Place, QueueConfig, RescheduleOutcome};
+///
+/// let client = Client::connect("memory://").await?;
+/// let reminders = client.queue::<String>("reminders")?;
+/// let day = Duration::from_secs(86_400);
+///
+/// reminders.publish(&"water the plants".into()).id("plants").delay(day).await?;
+/// assert!(reminders.publish(&"again".into()).id("plants").await?.duplicate);
+/// assert!(reminders.upsert("plants", &"water all plants".into()).delay(2 * day).await?.replaced);
+/// let moved = reminders.reschedule("plants", 3 * day).await?;
+/// assert_eq!(moved.outcome, RescheduleOutcome::Moved);
+///
+/// let found = reminders.inspect("plants").await?.expect("it waits");
+/// assert_eq!(reminders.decode_inspected(&found)?, "water all plants");
+/// let page = reminders.list(Place::Delayed, 100, None).await?;
+/// assert_eq!((page.items.len(), page.next), (1, None));
+/// assert_eq!(reminders.cancel("plants").await?, CancelOutcome::Cancelled);
+///
+/// reminders.configure(QueueConfig { attempts: Some(3), ..QueueConfig::default() }, None).await?;
+/// reminders.pause().await?;
+/// let stats = reminders.stats(0).await?;
+/// assert_eq!((stats.counters.cancelled, stats.paused), (2, true));
+/// reminders.destroy().await?;
+/// # Ok::<(), delayline_tokio::Error>(())
+/// # }).unwrap();
+/// ```
 pub struct Queue<T = Bytes> {
     office: Arc<Office>,
     name: QueueName,

@@ -53,6 +53,7 @@ impl Runner {
         let (service, on_error, lost) = (service.clone(), self.on_error.clone(), CancellationToken::new());
         let ending = Ending {
             held,
+            queue: delivery.lease.queue.clone(),
             signals,
             verdict: Verdict::Release,
             began: Instant::now(),
@@ -107,6 +108,7 @@ fn judge(on_error: &OnError, failure: &Failure, context: &Context) -> Verdict {
 /// Tells the verdict when it is dropped: a task that was aborted gives its job back.
 struct Ending {
     held: Held,
+    queue: QueueName,
     signals: UnboundedSender<Signal>,
     verdict: Verdict,
     began: Instant,
@@ -116,7 +118,12 @@ struct Ending {
 impl Drop for Ending {
     fn drop(&mut self) {
         let verdict = std::mem::replace(&mut self.verdict, Verdict::Release);
-        let _ = self.signals.send(Signal::Settle(self.held, verdict, self.began.elapsed()));
+        let _ = self.signals.send(Signal::Settle {
+            held: self.held,
+            queue: self.queue.clone(),
+            verdict,
+            ran: self.began.elapsed(),
+        });
         if let Some((run, time)) = &self.run {
             time.end(*run);
         }

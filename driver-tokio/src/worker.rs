@@ -251,15 +251,15 @@ impl<S> Worker<S> {
 
     /// Runs until the client is closed: [`run_until`](Worker::run_until) without another end.
     pub async fn run(self) -> Result<(), Error> {
-        self.run_until(std::future::pending()).await
+        self.run_until(std::future::pending::<()>()).await
     }
 
-    /// Runs until `shutdown` ends or the client is closed, then takes no more jobs and waits for those that run. What
+    /// Runs until `shutdown` ends, with whatever, or the client is closed; then takes no more jobs and waits for those that run. What
     /// still runs when the grace is over is aborted and given back, its attempt unspent.
     ///
     /// Fails only before it begins: on a name or a limit that cannot be used. When its future is dropped, what runs is
     /// aborted and given back at once.
-    pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
+    pub async fn run_until(self, shutdown: impl Future) -> Result<(), Error> {
         let client_stop = self.office.desk.stop.subscribe();
         let desk = owner::start(self.plan()?)?;
         until(desk, client_stop, shutdown).await;
@@ -271,7 +271,7 @@ impl<S> Worker<S> {
     pub(crate) fn start(self) -> Result<(), Error> {
         let client_stop = self.office.desk.stop.subscribe();
         let desk = owner::start(self.plan()?)?;
-        tokio::spawn(until(desk, client_stop, std::future::pending()));
+        tokio::spawn(until(desk, client_stop, std::future::pending::<()>()));
         Ok(())
     }
 
@@ -317,7 +317,7 @@ impl<S> Worker<S> {
     }
 }
 
-async fn until(desk: Desk, mut client_stop: watch::Receiver<Stop>, shutdown: impl Future<Output = ()>) {
+async fn until(desk: Desk, mut client_stop: watch::Receiver<Stop>, shutdown: impl Future) {
     let _now = StopNow(desk.stop.clone());
     let closed = async {
         if client_stop.wait_for(|stop| *stop != Stop::Not).await.is_err() {
@@ -326,7 +326,7 @@ async fn until(desk: Desk, mut client_stop: watch::Receiver<Stop>, shutdown: imp
     };
     let mut ended = desk.ended.clone();
     tokio::select! {
-        () = shutdown => {}
+        _ = shutdown => {}
         () = closed => {}
         _ = ended.changed() => {}
     }

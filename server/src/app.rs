@@ -9,8 +9,8 @@ use tokio::time::timeout;
 
 use crate::draft::Draft;
 use crate::job::Kept;
-use crate::metrics::{self, Requests};
 use crate::problem::Problem;
+use crate::{metrics, recorder};
 
 const QUEUES_MEASURED: usize = 200;
 const MEASURED_EVERY: Duration = Duration::from_secs(15);
@@ -23,7 +23,6 @@ pub(crate) type Shared = Arc<App>;
 pub(crate) struct App {
     pub(crate) client: Client,
     pub(crate) max_payload: usize,
-    pub(crate) requests: Requests,
     measured: Mutex<Option<Measured>>,
     closing: watch::Receiver<bool>,
 }
@@ -35,7 +34,7 @@ struct Measured {
 
 impl App {
     pub(crate) fn new(client: Client, max_payload: usize, closing: watch::Receiver<bool>) -> App {
-        App { client, max_payload, requests: Requests::default(), measured: Mutex::new(None), closing }
+        App { client, max_payload, measured: Mutex::new(None), closing }
     }
 
     /// Ends once the service shuts down.
@@ -77,7 +76,7 @@ impl App {
 
     /// All metrics as Prometheus text; queues are measured anew when what is known of them is old.
     pub(crate) async fn metrics(&self) -> String {
-        let mut text = self.requests.render();
+        let mut text = recorder::render();
         let mut measured = self.measured.lock().await;
         let stale = measured.as_ref().is_none_or(|measured| measured.at.elapsed() >= MEASURED_EVERY);
         if stale {

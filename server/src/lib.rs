@@ -20,6 +20,7 @@ mod payload;
 mod problem;
 mod publish;
 mod queue;
+mod recorder;
 mod redis;
 mod routes;
 mod serve;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
-use axum::middleware::from_fn_with_state;
+use axum::middleware::from_fn;
 use axum::routing::{get, post, put};
 
 use crate::app::Shared;
@@ -27,7 +27,7 @@ pub(crate) fn router(app: &Shared) -> Router {
         .route("/metrics", get(health::metrics))
         .fallback(no_such_route)
         .method_not_allowed_fallback(method_not_allowed)
-        .layer(from_fn_with_state(Arc::clone(app), metrics::count))
+        .layer(from_fn(metrics::count))
         .with_state(Arc::clone(app))
 }
 

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use crate::app::App;
 use crate::failure::Failure;
+use crate::recorder;
 use crate::redis::Redis;
 use crate::routes::router;
 use crate::stop::Stop;
@@ -53,6 +54,7 @@ impl Server {
         let max_payload = serve.max_payload()?;
         let listener = serve.listen().await?;
         let address = listener.local_addr()?;
+        recorder::install();
         let builder = redis.builder().pump(true).strict(serve.strict).max_payload(max_payload);
         let builder = builder.timeout(Duration::from_millis(serve.timeout.0)).grace(GRACE);
         let client = builder.connect(redis.url().unwrap_or("memory://")).await?;
@@ -85,6 +87,7 @@ impl Server {
         tokio::select! {
             result = served.into_future() => result?,
             () = out_of_patience(closing) => tracing::warn!("requests were cut off: they took over {GRACE:?} to end"),
+            () = recorder::keep_up() => {}
         }
         self.client.close().await;
         Ok(())

@@ -3,6 +3,7 @@
 
 mod dump;
 mod flavour;
+mod flood;
 mod http;
 mod mark;
 mod meter;
@@ -16,6 +17,7 @@ pub mod sim;
 
 pub use dump::{Contents, Dump};
 pub use flavour::Flavour;
+pub use flood::Flood;
 pub use http::{Http, Response};
 pub use mark::{Mark, What};
 pub use meter::Meter;

@@ -209,7 +209,7 @@ impl Runs {
     #[track_caller]
     pub fn assert_outcomes(&self, outcomes: &[Outcome]) {
         let is_so = self.iter().map(|run| &run.outcome).eq(outcomes);
-        let expected: String = outcomes.iter().map(|outcome| format!("\n  {outcome}")).collect();
+        let expected = outcomes.iter().fold(String::new(), |all, outcome| format!("{all}\n  {outcome}"));
         assert!(is_so, "these outcomes were expected:{expected}\nand these runs were there:{self}");
     }
 }

@@ -1,8 +1,9 @@
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use delayline_tokio::{AddressError, Client, Error, Shards};
 
 use crate::server::Server;
+use crate::{eventually, said};
 
 const ANN: [&str; 7] = ["--user", "ann", "on", ">s3cret", "~*", "&*", "+@all"];
 
@@ -86,6 +87,50 @@ async fn what_keeps_us_from_connecting_is_said_without_the_password() {
         assert_eq!(missing, Error::Address(feature));
     }
     assert!(!missing.to_string().contains("hunter2"));
+}
+
+#[tokio::test]
+async fn a_redis_that_is_not_there_yet_is_waited_for_in_words() {
+    let said = said();
+    let mut server = Server::with(&ANN);
+    let url = server.url().replace("127", "ann:s3cret@127");
+    server.kill();
+    let connecting = tokio::spawn(async move { Client::connect(&url).await });
+    let address = server.url();
+    let waits =
+        |said: &str| said.lines().any(|line| line.contains("cannot be reached") && line.contains(&address));
+    eventually("it says that it waits", async || waits(&said())).await;
+    assert!(!connecting.is_finished());
+    server.start();
+    let client = connecting.await.unwrap().unwrap();
+    client.bytes("orders").unwrap().publish_bytes("x").await.unwrap();
+    let said = said();
+    let again = |line: &str| line.contains("reached again") && line.contains(&address);
+    assert!(said.lines().any(again), "{said}");
+    assert!(!said.contains("s3cret"), "{said}");
+}
+
+#[tokio::test]
+async fn who_does_not_wait_is_told_at_once() {
+    let mut server = Server::with(&ANN);
+    let begun = Instant::now();
+    let wrong = Client::connect(&server.url().replace("127", "ann:hunter2@127")).await.unwrap_err();
+    assert!(wrong.to_string().contains("user and password"), "{wrong}");
+    let unknown = Client::connect(&server.url().replace("127", "bob:s3cret@127")).await.unwrap_err();
+    assert!(matches!(unknown, Error::Unreachable { .. }), "{unknown}");
+    server.kill();
+    let builder = Client::builder().connect_timeout(Duration::ZERO);
+    let down = builder.connect(&server.url()).await.unwrap_err();
+    assert!(down.to_string().contains("refused"), "{down}");
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_user_that_may_not_run_scripts_is_told_so() {
+    let server = Server::with(&["--user", "ann", "on", ">s3cret", "~*", "&*", "+@all", "-eval", "-evalsha"]);
+    let denied = Client::connect(&server.url().replace("127", "ann:s3cret@127")).await.unwrap_err();
+    assert!(denied.to_string().contains("check user, password and ACL"), "{denied}");
+    assert!(denied.to_string().starts_with(&server.url()), "{denied}");
 }
 
 #[tokio::test]

@@ -8,6 +8,8 @@ mod server;
 #[cfg(feature = "tls")]
 mod tls;
 
+use std::io::{self, Write};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Asks until the answer is yes, for 20 s at most.
@@ -23,4 +25,25 @@ async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
 fn unix_ms() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     u64::try_from(since.as_millis()).unwrap()
+}
+
+static SAID: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
+struct Hearing;
+
+impl Write for Hearing {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        SAID.lock().unwrap().write(line)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Begins to hear the log lines of this process, once, and answers what was said so far.
+fn said() -> impl Fn() -> String {
+    static HEARS: OnceLock<()> = OnceLock::new();
+    HEARS.get_or_init(|| tracing_subscriber::fmt().with_ansi(false).with_writer(|| Hearing).init());
+    || String::from_utf8(SAID.lock().unwrap().clone()).unwrap()
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use delayline_tokio::{Client, Context, Error, JobId, Refusal, Worker};
 
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 
@@ -129,6 +130,108 @@ async fn a_silent_redis_is_asked_again_when_it_wakes() {
     assert_eq!(unknown, Err(Error::Unknown { address: client.address().to_owned() }));
     server.signal("-CONT");
     eventually("both arrived", async || queue.stats(0).await.is_ok_and(|stats| stats.ready == 2)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_is_full_refuses_publishers_and_still_drains() {
+    let server = Server::with(&["--maxmemory", "64mb"]);
+    let client = Client::connect(&server.url()).await.unwrap();
+    let queue = client.bytes("orders").unwrap();
+    let jobs = (0..200).map(|_| queue.publish_bytes(vec![7; 4096]));
+    assert!(queue.publish_all(jobs).await.iter().all(Result::is_ok));
+    admin(&server, &["CONFIG", "SET", "maxmemory", "1mb"]).await;
+    let begun = Instant::now();
+    let full = queue.publish_bytes("x").timeout(Duration::from_millis(700)).await.unwrap_err();
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert!(matches!(full, Error::NotSent { why: Some(Refusal::OutOfMemory), .. }), "{full:?}");
+    let said = full.to_string();
+    assert!(said.contains(&server.url()) && said.contains("raise maxmemory"), "{said}");
+    let running = tokio::spawn(Worker::new(&client).queue(&queue, async || {}).run());
+    eventually("all were consumed", async || queue.stats(0).await.unwrap().counters.acked == 200).await;
+    admin(&server, &["CONFIG", "SET", "maxmemory", "64mb"]).await;
+    queue.publish_bytes("y").await.unwrap();
+    eventually("it goes on", async || queue.stats(0).await.unwrap().counters.acked == 201).await;
+    client.close().await;
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rights_that_are_taken_away_and_given_back_need_nobody() {
+    let server = Server::with(&["--user", "ann", "on", ">s3cret", "~*", "&*", "+@all"]);
+    let client = Client::connect(&server.url().replace("127", "ann:s3cret@127")).await.unwrap();
+    let queue = client.bytes("orders").unwrap();
+    let running = tokio::spawn(Worker::new(&client).queue(&queue, async || {}).run());
+    queue.publish_bytes("x").await.unwrap();
+    admin(&server, &["ACL", "SETUSER", "ann", "-evalsha", "-eval"]).await;
+    let begun = Instant::now();
+    let denied = queue.publish_bytes("y").timeout(Duration::from_millis(700)).await.unwrap_err();
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert!(matches!(denied, Error::NotSent { why: Some(Refusal::Denied), .. }), "{denied:?}");
+    let said = denied.to_string();
+    assert!(said.contains(&server.url()) && said.contains("ACL") && !said.contains("s3cret"), "{said}");
+    admin(&server, &["ACL", "SETUSER", "ann", "+evalsha", "+eval"]).await;
+    queue.publish_bytes("z").await.unwrap();
+    eventually("both ran", async || queue.stats(0).await.unwrap().counters.acked == 2).await;
+    client.close().await;
+    running.await.unwrap().unwrap();
+}
+
+async fn admin(server: &Server, words: &[&str]) {
+    let client = delayline_tokio::redis::Client::open(server.url()).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut command = delayline_tokio::redis::cmd(words[0]);
+    for word in &words[1..] {
+        command.arg(*word);
+    }
+    command.exec_async(&mut connection).await.unwrap();
+}
+
+/// Every byte takes its time in both directions.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_redis_costs_time_and_no_more() {
+    const EACH_WAY: Duration = Duration::from_millis(250);
+    let server = Server::spawn();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("redis://{}/", listener.local_addr().unwrap());
+    let proxy = tokio::spawn(slow(listener, server.address(), EACH_WAY));
+    let client = Client::connect(&url).await.unwrap();
+    let queue = client.bytes("orders").unwrap();
+    let runs = Arc::new(Mutex::new(BTreeMap::new()));
+    let counted = runs.clone();
+    let worker = Worker::new(&client).lease(Duration::from_secs(6)).queue(&queue, move |job: Context| {
+        *counted.lock().unwrap().entry(job.id().clone()).or_insert(0) += 1;
+        tokio::time::sleep(Duration::from_secs(7))
+    });
+    let running = tokio::spawn(worker.run());
+    let jobs = (0..20).map(|_| queue.publish_bytes("x"));
+    assert!(queue.publish_all(jobs).await.iter().all(Result::is_ok));
+    eventually("all ran", async || queue.stats(0).await.unwrap().counters.acked == 20).await;
+    let stats = queue.stats(0).await.unwrap();
+    assert_eq!((stats.counters.ended, stats.counters.granted), (0, 20), "the leases were renewed in time");
+    assert!(runs.lock().unwrap().values().all(|runs| *runs == 1));
+    client.close().await;
+    running.await.unwrap().unwrap();
+    proxy.abort();
+}
+
+async fn slow(listener: TcpListener, to: SocketAddr, each_way: Duration) {
+    loop {
+        let (client, _) = listener.accept().await.unwrap();
+        let server = TcpStream::connect(to).await.unwrap();
+        let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
+        tokio::spawn(trickle(from_client, to_server, each_way));
+        tokio::spawn(trickle(from_server, to_client, each_way));
+    }
+}
+
+async fn trickle(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin, each_way: Duration) {
+    let mut bytes = vec![0; 1 << 16];
+    while let Ok(count @ 1..) = from.read(&mut bytes).await {
+        tokio::time::sleep(each_way).await;
+        if to.write_all(&bytes[..count]).await.is_err() {
+            return;
+        }
+    }
 }
 
 /// A connection that swallows everything, as one whose route has gone, is given up for a new one.

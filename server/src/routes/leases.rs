@@ -168,13 +168,13 @@ pub(super) async fn settle_many(
         wrong.push(read(item).map(|lease| leases.push(lease)).err());
     }
     let mut settlements = app.client.settle_all(leases).await.into_iter();
-    let results = wrong.into_iter().map(|wrong| match wrong {
-        Some(problem) => Outcome::of(Err(problem)),
-        None => {
-            let unknown = || Err(Error::Unknown { address: app.client.address().to_owned() });
-            let settled = settlements.next().unwrap_or_else(unknown);
-            Outcome::of(settled.map_err(Problem::from).and_then(status))
+    let results = wrong.into_iter().map(|wrong| {
+        if let Some(problem) = wrong {
+            return Outcome::of(Err(problem));
         }
+        let unknown = || Err(Error::Unknown { address: app.client.address().to_owned() });
+        let settled = settlements.next().unwrap_or_else(unknown);
+        Outcome::of(settled.map_err(Problem::from).and_then(status))
     });
     let results: Vec<Outcome> = results.collect();
     Ok(Json(json!({ "results": results })).into_response())

@@ -1,5 +1,7 @@
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use delayline_tokio::redis::{Client, cmd};
 use tempfile::TempDir;
 
 /// A Redis of its own behind a Unix socket; it ends when this is dropped.
@@ -11,18 +13,27 @@ pub(crate) struct RedisServer {
 impl RedisServer {
     pub(crate) async fn start(arguments: &[&str]) -> RedisServer {
         let directory = tempfile::tempdir().unwrap();
-        let socket = directory.path().join("redis.sock");
-        let process = Command::new("redis-server")
-            .args(["--port", "0", "--save", "", "--unixsocket"])
-            .arg(&socket)
-            .args(arguments)
-            .current_dir(directory.path())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("these tests need redis-server: apt-get install redis-server");
-        let server = RedisServer { process, directory };
-        crate::eventually("redis-server listens", async || socket.exists().then_some(())).await;
-        server
+        let process = spawn(directory.path(), arguments).await;
+        RedisServer { process, directory }
+    }
+
+    /// Until somebody listens to notifications.
+    pub(crate) async fn is_listened_to(&self) {
+        let mut connection =
+            Client::open(self.url()).unwrap().get_multiplexed_async_connection().await.unwrap();
+        let mut channels = cmd("PUBSUB");
+        channels.arg("CHANNELS");
+        crate::eventually("somebody listens", async || {
+            let names: Vec<String> = channels.query_async(&mut connection).await.unwrap();
+            (!names.is_empty()).then_some(())
+        })
+        .await;
+    }
+
+    /// Kills it, and starts an empty one in its place.
+    pub(crate) async fn replace(&mut self) {
+        self.kill();
+        self.process = spawn(self.directory.path(), &[]).await;
     }
 
     pub(crate) fn url(&self) -> String {
@@ -33,6 +44,21 @@ impl RedisServer {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+async fn spawn(directory: &Path, arguments: &[&str]) -> Child {
+    let socket = directory.join("redis.sock");
+    let _ = std::fs::remove_file(&socket);
+    let process = Command::new("redis-server")
+        .args(["--port", "0", "--save", "", "--unixsocket"])
+        .arg(&socket)
+        .args(arguments)
+        .current_dir(directory)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("these tests need redis-server: apt-get install redis-server");
+    crate::eventually("redis-server listens", async || socket.exists().then_some(())).await;
+    process
 }
 
 impl Drop for RedisServer {

@@ -1,5 +1,6 @@
 //! What a waiting job costs Redis in memory.
 
+use std::fmt::Write;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -34,7 +35,7 @@ fn json(n: u64, length: usize) -> Bytes {
     let mut body = String::from("{\"lines\":[");
     while body.len() + 64 < length {
         let (order, sum) = (n * 7_919 + body.len() as u64, n % 997);
-        body += &format!("{{\"order\":{order},\"sum\":{sum}}},");
+        write!(body, "{{\"order\":{order},\"sum\":{sum}}},").expect("a string takes all");
     }
     body += "0],\"to\":\"";
     body += &"x".repeat(length - body.len() - 2);

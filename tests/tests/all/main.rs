@@ -15,9 +15,11 @@ mod invariants;
 mod lateness;
 mod life;
 mod lua_source;
-
+mod memory;
+mod outage;
 mod plan;
 mod quiet;
+mod readme;
 mod replace;
 mod rig;
 mod scenario;

@@ -1,0 +1,144 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use reqwest::Method;
+
+use crate::eventually;
+use crate::exposition::Exposition;
+use crate::redis_server::RedisServer;
+use crate::service::{Service, send, text};
+
+const PAGE: &str = include_str!("../../../docs/metrics.md");
+
+/// What the service says; the counts of the process are those of all services of these tests together.
+async fn scrape(service: &Service) -> Exposition {
+    let answer = service.get("/metrics").await;
+    assert_eq!(answer.headers["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+    Exposition::read(&text(&answer.json))
+}
+
+#[tokio::test]
+async fn what_happens_to_jobs_is_counted() {
+    let service = Service::start().await;
+    for id in ["a", "b", "c"] {
+        service.publish("counted", id).await;
+    }
+    service.post("/v1/queues/counted/jobs?id=a", "again").await;
+    for verb in ["ack", "nack?delay=0s", "bury", "snooze?delay=1h"] {
+        let lease = service.lease("counted").await;
+        assert_eq!(service.post(&format!("/v1/leases/{lease}/{verb}"), "").await.status, 200, "{verb}");
+    }
+    let metrics = scrape(&service).await;
+    for (name, count) in [
+        ("delayline_published_total", 3.0),
+        ("delayline_delivered_total", 4.0),
+        ("delayline_acked_total", 1.0),
+        ("delayline_nacked_total", 1.0),
+        ("delayline_dead_total", 1.0),
+        ("delayline_snoozed_total", 1.0),
+        ("delayline_lateness_seconds_count", 4.0),
+        ("delayline_queue_paused", 0.0),
+    ] {
+        let value = metrics.value(name, &[("queue", "counted")]);
+        assert!((value - count).abs() < f64::EPSILON, "{name} is {value} instead of {count}");
+    }
+    let late = metrics.value("delayline_lateness_seconds_bucket", &[("queue", "counted"), ("le", "3600")]);
+    assert!(late >= 4.0, "{late}");
+    for (state, jobs) in [("ready", 0.0), ("delayed", 1.0), ("leased", 0.0), ("dead", 1.0)] {
+        let value = metrics.value("delayline_queue_jobs", &[("queue", "counted"), ("state", state)]);
+        assert!((value - jobs).abs() < f64::EPSILON, "{state} is {value} instead of {jobs}");
+    }
+    let granted =
+        metrics.value("delayline_queue_events_total", &[("queue", "counted"), ("event", "granted")]);
+    assert!((granted - 4.0).abs() < f64::EPSILON, "{granted}");
+    assert!(metrics.value("delayline_up", &[]) > 0.0);
+}
+
+#[tokio::test]
+async fn requests_are_counted_and_measured() {
+    const ROUTE: &str = "/v1/queues/{queue}/jobs";
+    let service = Service::start().await;
+    let before = scrape(&service).await;
+    service.publish("q", "a").await;
+    service.get("/nowhere").await;
+    send(service.request(Method::from_bytes(b"BREW").unwrap(), "/v1/take")).await;
+    let after = scrape(&service).await;
+    for labels in [
+        &[("method", "POST"), ("route", ROUTE), ("status", "201")],
+        &[("method", "GET"), ("route", "unmatched"), ("status", "404")],
+        &[("method", "other"), ("route", "/v1/take"), ("status", "405")],
+        &[("method", "GET"), ("route", "/metrics"), ("status", "200")],
+    ] {
+        let name = "delayline_http_requests_total";
+        assert!(after.value(name, labels) >= 1.0 + before.value(name, labels), "{labels:?}");
+        let name = "delayline_http_request_seconds_count";
+        assert!(after.value(name, &labels[..2]) >= 1.0 + before.value(name, &labels[..2]), "{labels:?}");
+    }
+}
+
+#[tokio::test]
+async fn queues_are_measured_again_only_when_what_is_known_is_old() {
+    let service = Service::start().await;
+    let ready = [("queue", "measured"), ("state", "ready")];
+    service.publish("measured", "a").await;
+    let first = scrape(&service).await.value("delayline_queue_jobs", &ready);
+    service.publish("measured", "b").await;
+    let second = scrape(&service).await.value("delayline_queue_jobs", &ready);
+    assert!((first - 1.0).abs() < f64::EPSILON && (second - first).abs() < f64::EPSILON, "{first}, {second}");
+}
+
+#[tokio::test]
+async fn an_outage_is_counted_and_all_metrics_are_documented() {
+    let mut redis = RedisServer::start(&[]).await;
+    let service = Service::with(&["--redis", &redis.url(), "--timeout", "1s"]).await;
+    service.publish("outage", "a").await;
+    let before = scrape(&service).await;
+    redis.is_listened_to().await;
+    redis.kill();
+    assert_eq!(service.post("/v1/queues/outage/jobs", "1").await.status, 503);
+    redis.replace().await;
+    eventually("it is ready", async || (service.get("/readyz").await.status == 200).then_some(())).await;
+    let after = eventually("all is counted", async || {
+        let after = scrape(&service).await;
+        let has_grown = [
+            ("delayline_round_trips_total", [("outcome", "answered")]),
+            ("delayline_round_trips_total", [("outcome", "lost")]),
+            ("delayline_reconnects_total", [("connection", "commands")]),
+            ("delayline_reconnects_total", [("connection", "wakeups")]),
+        ]
+        .iter()
+        .all(|(name, labels)| after.value(name, labels) > before.value(name, labels));
+        has_grown.then_some(after)
+    })
+    .await;
+
+    let page = documented();
+    assert_eq!(after.families(), page.keys().copied().collect());
+    for (name, (kind, labels)) in page {
+        assert_eq!((after.kind(name), &after.labels(name)), (kind, &labels), "{name}");
+    }
+}
+
+/// The kinds and labels of the table in docs/metrics.md.
+fn documented() -> BTreeMap<&'static str, (&'static str, BTreeSet<&'static str>)> {
+    let lines = PAGE.lines().filter(|line| line.starts_with("| `delayline_"));
+    let rows = lines.map(|line| {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [name, kind, _, alarm] = cells[..] else { panic!("not a row of four cells: {line}") };
+        assert!(!alarm.is_empty(), "{line}");
+        let (kind, labels) = kind.split_once(", ").unwrap_or((kind, ""));
+        let mut depth = 0_u32;
+        let labels = labels.split_inclusive(['(', ')', ',']).filter_map(|part| {
+            let is_label = depth == 0;
+            depth = if part.ends_with('(') {
+                1
+            } else if part.ends_with(')') {
+                0
+            } else {
+                depth
+            };
+            part.split('`').nth(1).filter(|_| is_label)
+        });
+        (name.trim_matches('`'), (kind, labels.collect()))
+    });
+    rows.collect()
+}
