@@ -39,7 +39,7 @@ impl Script<'_> {
             return;
         };
         self.agenda.insert(self.name.clone(), at);
-        if at < self.now + HEAD_NEAR_MS {
+        if at < self.now + self.head_near_ms {
             self.head = Some(at);
         }
     }

@@ -22,6 +22,7 @@ pub(crate) struct Script<'a> {
     pub(crate) destinations: &'a mut Destinations,
     pub(crate) notices: &'a mut Notices,
     pub(crate) faults: Faults,
+    pub(crate) head_near_ms: u64,
     pub(crate) changes: Changes,
     pub(crate) soon: Option<UnixMs>,
     pub(crate) head: Option<UnixMs>,

@@ -1,6 +1,7 @@
 use bytes::Bytes;
 use delayline_core::{Command, DeadLetters, Identity, JobId, QueueName, Reply, Shard, Shards, UnixMicros};
 
+use crate::agenda::HEAD_NEAR_MS;
 use crate::changes::Changes;
 use crate::destination::Destinations;
 use crate::notices::{Notice, Notices};
@@ -24,6 +25,7 @@ pub struct Store {
     pub(crate) destinations: Destinations,
     notices: Notices,
     faults: Faults,
+    head_near_ms: u64,
 }
 
 /// Bugs that can be switched on, to show that a simulation finds them.
@@ -44,6 +46,7 @@ impl Store {
             destinations: Destinations::new(),
             notices: Notices::default(),
             faults: Faults::default(),
+            head_near_ms: HEAD_NEAR_MS,
         }
     }
 
@@ -104,6 +107,11 @@ impl Store {
         self.notices.poll()
     }
 
+    /// Suits engines with pump leases of this length: a new head is announced if it is less than half of it ahead.
+    pub fn expect_pump_leases_of(&mut self, ms: u64) {
+        self.head_near_ms = ms / 2;
+    }
+
     /// The bugs to be switched on.
     #[doc(hidden)]
     pub fn faults_mut(&mut self) -> &mut Faults {
@@ -146,6 +154,7 @@ impl Store {
             destinations: &mut self.destinations,
             notices: &mut self.notices,
             faults: self.faults,
+            head_near_ms: self.head_near_ms,
             changes: Changes::default(),
             soon: None,
             head: None,

@@ -12,6 +12,11 @@ use crate::codec::Coder;
 use crate::inbox::Signal;
 use crate::link::lock;
 
+/// How long slow polls and pump leases last in a test: engines are not to be woken for nothing as the time passes.
+/// But a store forgets whoever has waited for ten minutes without asking again.
+pub(crate) const POLL_MS: u64 = 540_000;
+pub(crate) const PUMP_LEASE_MS: u64 = 86_400_000;
+
 /// The time, for all engines of a test.
 pub(crate) struct HeldTime {
     now: AtomicU64,

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use delayline_core::{Command, Identity, Reply, Shard, Shards, Ticket, Transmit, UnixMicros, Wakeup};
 use delayline_embedded::Store;
 
-use crate::held::HeldTime;
+use crate::held::{HeldTime, PUMP_LEASE_MS};
 use crate::inbox::Bell;
 use crate::link::{Landed, Link, lock};
 
@@ -42,7 +42,11 @@ impl Memory {
 
     /// A store on the wall clock, or on a time that a test holds.
     pub(crate) fn new(shards: Shards, held: Option<Arc<HeldTime>>) -> Memory {
-        let inside = Inside { store: Store::new(shards), time: UnixMicros(0), bells: BTreeMap::new() };
+        let mut store = Store::new(shards);
+        if held.is_some() {
+            store.expect_pump_leases_of(PUMP_LEASE_MS);
+        }
+        let inside = Inside { store, time: UnixMicros(0), bells: BTreeMap::new() };
         Memory { inside: Mutex::new(inside), held }
     }
 

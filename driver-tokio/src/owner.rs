@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::clock::{Alarm, Clock};
 use crate::entropy;
-use crate::held::{HeldTime, Seat};
+use crate::held::{HeldTime, POLL_MS, PUMP_LEASE_MS, Seat};
 use crate::inbox::{self, Bell, Desk, Inboxes, Order, Question, Reply, Signal, Stop, Want};
 use crate::link::{Landed, Link, RedisLink};
 use crate::meters::{Kind, Meters};
@@ -33,9 +33,6 @@ const SWEEP_MS: u64 = 50;
 const LAST_MS: u64 = 2_000;
 const GIVE_BACK_MS: u64 = 30_000;
 const OWN_TOKENS: u64 = 1 << 63;
-const DAY_MS: u64 = 86_400_000;
-/// A store forgets whoever has waited for ten minutes without asking again.
-const HELD_POLL_MS: u64 = 540_000;
 
 /// What an engine is made of.
 pub(crate) struct Plan {
@@ -86,7 +83,7 @@ impl Crew {
         let clock = Clock::start(held.clone());
         let config = match held {
             Some(_) => {
-                Config { same_clock: true, poll_ms: HELD_POLL_MS, pump_lease_ms: DAY_MS, ..plan.config }
+                Config { same_clock: true, poll_ms: POLL_MS, pump_lease_ms: PUMP_LEASE_MS, ..plan.config }
             }
             None => plan.config,
         };

@@ -32,3 +32,22 @@ pub use resp::{Connection, words};
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 mod readme {}
+
+/// The guides' examples, compiled and run with the documentation's tests.
+#[cfg(doctest)]
+mod guides {
+    #[doc = include_str!("../../docs/getting-started.md")]
+    mod getting_started {}
+
+    #[doc = include_str!("../../docs/retries-and-dead-letters.md")]
+    mod retries_and_dead_letters {}
+
+    #[doc = include_str!("../../docs/delivery-guarantees.md")]
+    mod delivery_guarantees {}
+
+    #[doc = include_str!("../../docs/testing.md")]
+    mod testing {}
+
+    #[doc = include_str!("../../docs/production.md")]
+    mod production {}
+}

@@ -1,12 +1,15 @@
 //! All integration tests, in one binary.
 #![allow(missing_docs)]
 
+mod acl;
 mod audit;
 mod conformance;
 mod cost;
 mod coverage;
 mod deployment;
 mod edges;
+mod footprint;
+mod held;
 mod idle;
 mod invariants;
 mod lateness;

@@ -72,9 +72,12 @@ impl World {
             let replies: Vec<Reply> = transmit
                 .commands
                 .iter()
-                .map(|command| match self.is_away {
-                    true => Reply::Refused(Refusal::NotConnected),
-                    false => store.execute(time, command),
+                .map(|command| {
+                    if self.is_away {
+                        Reply::Refused(Refusal::NotConnected)
+                    } else {
+                        store.execute(time, command)
+                    }
                 })
                 .collect();
             engine.handle_replies(*now, ticket, replies);
