@@ -1,5 +1,29 @@
 //! The driver against the embedded store and against a real Redis that each test spawns.
 
+#[cfg(feature = "memory")]
+macro_rules! on_both_stores {
+    ($($scenario:ident)*) => {
+        mod memory {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $scenario() {
+                    super::$scenario(delayline_tokio::Client::connect("memory://").await.unwrap()).await;
+                }
+            )*
+        }
+
+        mod redis {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $scenario() {
+                    let server = crate::server::Server::spawn();
+                    super::$scenario(delayline_tokio::Client::connect(&server.url()).await.unwrap()).await;
+                }
+            )*
+        }
+    };
+}
+
 mod connecting;
 mod outages;
 #[cfg(feature = "memory")]
@@ -7,6 +31,8 @@ mod scenarios;
 mod server;
 #[cfg(feature = "tls")]
 mod tls;
+#[cfg(feature = "memory")]
+mod typed;
 
 use std::time::{Duration, Instant};
 
