@@ -47,14 +47,15 @@ pub(crate) struct Plan {
 
 /// Makes an engine: on a thread of its own; on the caller's runtime if a test holds the time.
 pub(crate) fn start(plan: Plan) -> Result<Desk, Error> {
-    if plan.store.held().is_some() {
+    let is_test = plan.store.held().is_some();
+    let (engine, desk, crew) = Crew::hire(plan)?;
+    if is_test {
         let runtime = Handle::try_current().map_err(|_| Invalid::NoRuntime)?;
-        let (engine, desk, crew) = Crew::hire(plan)?;
         runtime.spawn(crew.work(engine));
         return Ok(desk);
     }
+    // Last, since a runtime cannot be dropped within another.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(refused)?;
-    let (engine, desk, crew) = Crew::hire(plan)?;
     let thread = std::thread::Builder::new().name("delayline".to_owned());
     thread.spawn(move || runtime.block_on(crew.work(engine))).map_err(refused)?;
     Ok(desk)

@@ -25,6 +25,8 @@ macro_rules! on_both_stores {
 }
 
 mod connecting;
+#[cfg(feature = "memory")]
+mod handlers;
 mod outages;
 #[cfg(feature = "memory")]
 mod scenarios;
