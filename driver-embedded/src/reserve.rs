@@ -1,6 +1,6 @@
 use delayline_core::{Fence, Grant, Identity, JobId, Phase, Reason, Reply, Session, State, UnixMs};
 
-use crate::agenda::{HEAD_NEAR_MS, earlier};
+use crate::agenda::earlier;
 use crate::meta::Lo;
 use crate::script::Script;
 use crate::session::{Answer, Recall, Verb};
@@ -167,8 +167,8 @@ impl Script<'_> {
     fn recompute(&mut self, next_due: Option<UnixMs>, lease_ms: u64, granted: bool) -> Option<UnixMs> {
         let at = self.next_event(earlier(next_due, self.soon));
         self.set_agenda(at);
-        let near = at.filter(|at| *at < self.now + HEAD_NEAR_MS);
-        if granted && lease_ms < HEAD_NEAR_MS && near.is_some() {
+        let near = at.filter(|at| *at < self.now + self.pace.near_ms);
+        if granted && lease_ms < self.pace.near_ms && near.is_some() {
             self.head = near;
         }
         at

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use delayline_core::{Command, Identity, Reply, Shards, Ticket, Transmit, UnixMicros, Wakeup};
 use delayline_embedded::Store;
 
-use crate::held::HeldTime;
+use crate::held::{self, HeldTime};
 use crate::inbox::Bell;
 use crate::link::{Landed, Link, lock};
 
@@ -42,7 +42,9 @@ impl Memory {
 
     /// A store on the wall clock, or on a time that a test holds.
     pub(crate) fn new(shards: Shards, held: Option<Arc<HeldTime>>) -> Memory {
-        let inside = Inside { store: Store::new(shards), time: UnixMicros(0), bells: BTreeMap::new() };
+        let store = Store::new(shards);
+        let store = if held.is_some() { store.for_pace(held::PUMP_LEASE_MS, held::POLL_MS) } else { store };
+        let inside = Inside { store, time: UnixMicros(0), bells: BTreeMap::new() };
         Memory { inside: Mutex::new(inside), held }
     }
 

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::clock::{Alarm, Clock};
 use crate::entropy;
-use crate::held::{HeldTime, Seat};
+use crate::held::{self, HeldTime, Seat};
 use crate::inbox::{self, Bell, Desk, Inboxes, Order, Question, Reply, Signal, Stop, Want};
 use crate::link::{Landed, Link, RedisLink};
 use crate::meters::{Kind, Meters};
@@ -33,7 +33,6 @@ const SWEEP_MS: u64 = 50;
 const LAST_MS: u64 = 2_000;
 const GIVE_BACK_MS: u64 = 30_000;
 const OWN_TOKENS: u64 = 1 << 63;
-const DAY_MS: u64 = 86_400_000;
 
 /// What an engine is made of.
 pub(crate) struct Plan {
@@ -81,7 +80,12 @@ impl Crew {
         let held = plan.store.held();
         let clock = Clock::start(held.clone());
         let config = match held {
-            Some(_) => Config { same_clock: true, poll_ms: DAY_MS, pump_lease_ms: DAY_MS, ..plan.config },
+            Some(_) => Config {
+                same_clock: true,
+                poll_ms: held::POLL_MS,
+                pump_lease_ms: held::PUMP_LEASE_MS,
+                ..plan.config
+            },
             None => plan.config,
         };
         let engine = Engine::new(config, entropy::identity(&plan.store)?, clock.now())?;
