@@ -20,4 +20,5 @@ mod scenario;
 mod scripts;
 mod simulation;
 mod twin;
+mod user;
 mod world;
