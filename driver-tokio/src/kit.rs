@@ -31,7 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 ///
 /// It is the same client, and the workers and handlers are the same, as in production. The time begins at
 /// 2026-01-01T00:00:00Z; ids, jitter and order are the same in each run on a runtime of one thread, which is what
-/// `#[tokio::test]` makes.
+/// `#[tokio::test]` makes. On one of many threads, start workers by [`TestClock::start`]: one that is spawned may begin
+/// when the time has passed.
 ///
 /// ```
 /// use std::time::Duration;
@@ -186,7 +187,7 @@ impl TestClock {
         while !self.time.running().is_empty() {
             tokio::select! {
                 () = self.time.eased() => {}
-                _ = &mut watch => panic!(
+                () = &mut watch => panic!(
                     "{} did not end in {:?}; the time stands still while a handler runs, so it must not wait for it to pass",
                     self.time.running().join(", "),
                     self.patience
@@ -223,7 +224,7 @@ fn watchdog(patience: Duration) -> (std::sync::mpsc::Sender<()>, impl Future<Out
     });
     (over, async move {
         if barks.await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     })
 }

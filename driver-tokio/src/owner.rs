@@ -54,13 +54,16 @@ pub(crate) fn start(plan: Plan) -> Result<Desk, Error> {
         return Ok(desk);
     }
     // Last, since a runtime cannot be dropped within another.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(refused)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| refused(&error))?;
     let thread = std::thread::Builder::new().name("delayline".to_owned());
-    thread.spawn(move || runtime.block_on(crew.work(engine))).map_err(refused)?;
+    thread.spawn(move || runtime.block_on(crew.work(engine))).map_err(|error| refused(&error))?;
     Ok(desk)
 }
 
-fn refused(error: std::io::Error) -> Error {
+fn refused(error: &std::io::Error) -> Error {
     Error::System { what: "a thread", why: error.to_string() }
 }
 
@@ -442,7 +445,7 @@ impl Owner {
     fn count_answer(&mut self, about: About, answer: &Answer) {
         match (about, answer) {
             (About::Publish(queue), Answer::Published { .. }) => {
-                self.meters.of(&queue).published.increment(1)
+                self.meters.of(&queue).published.increment(1);
             }
             (About::Settle(queue, kind), Answer::Settled(outcome)) => {
                 self.meters.of(&queue).settled(kind, None, *outcome);
@@ -535,7 +538,7 @@ async fn rest(idlers: &mut Vec<oneshot::Sender<()>>) {
     for idler in idlers.drain(..) {
         let _ = idler.send(());
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// What has passed since the call is taken off, a millisecond less, for the clock's own rounding; `None` if the caller

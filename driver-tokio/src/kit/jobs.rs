@@ -58,7 +58,7 @@ impl TestClock {
             for place in [Place::Ready, Place::Delayed] {
                 for stored in self.list(&queue, place) {
                     let due = stored.at;
-                    let (inspected, headers, job) = self.read(&queue, &coder, stored);
+                    let (inspected, headers, job) = read(&queue, &coder, stored);
                     scheduled.push(Scheduled {
                         queue: queue.clone(),
                         due: UNIX_EPOCH + Duration::from_millis(due.0),
@@ -85,7 +85,7 @@ impl TestClock {
         let mut dead = Vec::new();
         for (queue, coder) in queues_of::<T>(&self.time) {
             for stored in self.list(&queue, Place::Dead) {
-                let (inspected, _, job) = self.read(&queue, &coder, stored);
+                let (inspected, _, job) = read(&queue, &coder, stored);
                 let reason = inspected.last_reason().unwrap_or_default().to_owned();
                 let attempts = inspected.attempt();
                 dead.push(DeadLetter { queue: queue.clone(), id: inspected.id, attempts, reason, job });
@@ -167,24 +167,23 @@ impl TestClock {
             }
         }
     }
+}
 
-    #[track_caller]
-    fn read<T: 'static>(
-        &self,
-        queue: &QueueName,
-        coder: &Coder<T>,
-        stored: Stored,
-    ) -> (Inspected, Vec<(String, String)>, T) {
-        let inspected = Inspected::of(stored);
-        let (headers, job) = match &inspected.contents {
-            Ok(contents) => match coder.decode(&contents.body, contents.content_type.as_deref()) {
-                Ok(job) => (contents.headers.clone(), job),
-                Err(error) => unreadable::<T>(queue, &inspected.id, &error),
-            },
-            Err(error) => unreadable::<T>(queue, &inspected.id, error),
-        };
-        (inspected, headers, job)
-    }
+#[track_caller]
+fn read<T: 'static>(
+    queue: &QueueName,
+    coder: &Coder<T>,
+    stored: Stored,
+) -> (Inspected, Vec<(String, String)>, T) {
+    let inspected = Inspected::of(stored);
+    let (headers, job) = match &inspected.contents {
+        Ok(contents) => match coder.decode(&contents.body, contents.content_type.as_deref()) {
+            Ok(job) => (contents.headers.clone(), job),
+            Err(error) => unreadable::<T>(queue, &inspected.id, &error),
+        },
+        Err(error) => unreadable::<T>(queue, &inspected.id, error),
+    };
+    (inspected, headers, job)
 }
 
 #[track_caller]
@@ -199,7 +198,7 @@ fn shown<T: Debug>(scheduled: &[Scheduled<T>]) -> String {
     }))
 }
 
-fn lines(texts: impl Iterator<Item = String>) -> String {
-    let lines: String = texts.map(|text| format!("\n  {text}")).collect();
-    if lines.is_empty() { "\n  nothing".to_owned() } else { lines }
+pub(super) fn lines(texts: impl Iterator<Item = String>) -> String {
+    let lines: Vec<String> = texts.collect();
+    if lines.is_empty() { "\n  nothing".to_owned() } else { format!("\n  {}", lines.join("\n  ")) }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
+use std::future::{Ready, ready};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -75,6 +76,12 @@ impl<T> Teller<T> {
     fn tell(&self, what: T) {
         drop(self.0.send(what));
     }
+
+    /// Tells it, and is done.
+    fn then(&self, what: T) -> Ready<()> {
+        self.tell(what);
+        ready(())
+    }
 }
 
 fn text(text: impl Display) -> String {
@@ -138,7 +145,7 @@ async fn an_argument_that_cannot_be_made_is_the_handlers_failure(client: Client)
     let (teller, mut told) = tell();
     let bill = move |Tenant(tenant): Tenant| {
         teller.tell(tenant);
-        std::future::ready(())
+        ready(())
     };
     let running = run(Worker::new(&client).queue(&queue, bill));
     queue.publish(&"x".into()).id("nobody").await.unwrap();
@@ -154,11 +161,11 @@ async fn data_is_that_of_when_the_queue_was_added(client: Client) {
     let (teller, mut told) = tell();
     let [first, second, third] = [(); 3].map(|()| teller.clone());
     let worker = Worker::new(&client)
-        .queue(&none, move |Data(()): Data<()>| std::future::ready(first.tell(text("nothing"))))
+        .queue(&none, move |Data(()): Data<()>| first.then(text("nothing")))
         .with_data(17u8)
-        .queue(&number, move |Data(data): Data<u8>| std::future::ready(second.tell(text(data))))
+        .queue(&number, move |Data(data): Data<u8>| second.then(text(data)))
         .with_data("seventeen")
-        .queue(&word, move |Data(data): Data<&'static str>| std::future::ready(third.tell(text(data))));
+        .queue(&word, move |Data(data): Data<&'static str>| third.then(text(data)));
     let running = run(worker);
     for (queue, data) in [(&none, "nothing"), (&number, "17"), (&word, "seventeen")] {
         queue.publish(&"x".into()).await.unwrap();
@@ -181,7 +188,7 @@ async fn data_is_cloned_on_the_runtime_of_the_handlers(client: Client) {
     let queue = client.queue::<String>("mails").unwrap();
     let (teller, mut threads) = tell();
     let (done, mut is_done) = tell();
-    let handler = move |_: Data<Watched>| std::future::ready(done.tell(()));
+    let handler = move |_: Data<Watched>| done.then(());
     let running = run(Worker::new(&client).with_data(Watched(teller)).queue(&queue, handler));
     queue.publish(&"x".into()).await.unwrap();
     is_done.recv().await.unwrap();
@@ -326,7 +333,7 @@ async fn a_body_that_cannot_be_read_dies_and_others_go_on(client: Client) {
     let (teller, mut told) = tell();
     let handler = move |Job(to): Job<String>, Attempt(attempt): Attempt| {
         teller.tell((to, attempt));
-        std::future::ready(())
+        ready(())
     };
     let running = run(Worker::new(&client).concurrency(1).queue(&queue, handler));
     is_in(&queue, "bad", Place::Dead).await;
@@ -441,8 +448,8 @@ async fn the_last_layer_is_the_outermost(client: Client) {
                 })
         })
     };
-    let handled = teller.clone();
-    let handler = move |_: Context| std::future::ready(handled.tell("handled".to_owned()));
+    let inmost = teller.clone();
+    let handler = move |_: Context| inmost.then("handled".to_owned());
     let worker = Worker::new(&client).layer(named("inner")).queue(&queue, handler).layer(named("outer"));
     let running = run(worker);
     queue.publish(&"x".into()).await.unwrap();
@@ -710,8 +717,8 @@ async fn a_lease_that_ends_while_redis_stands_still_aborts_the_handler() {
 }
 
 /// A handler is whatever has the arguments, wherever it is made.
-fn handler() -> impl Handler<String, (), (std::future::Ready<()>, Attempt)> {
-    |_: Attempt| std::future::ready(())
+fn handler() -> impl Handler<String, (), (Ready<()>, Attempt)> {
+    |_: Attempt| ready(())
 }
 
 #[tokio::test]
