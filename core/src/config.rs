@@ -4,9 +4,11 @@ use thiserror::Error;
 
 use crate::{Backoff, Ceiling, Compression, QueueName, Shards};
 
-/// The scripts tell only of heads less than half of this away: who tends must look that often.
-const HALF_MINUTE: (u64, &str) = (30_000, "1,000 to 30,000");
-const DAY: (u64, &str) = (86_400_000, "1,000 to 86,400,000");
+/// The longest poll and pump lease that suit the scripts, which forget after 10 min who waits, and announce heads less than
+/// 15 s ahead.
+const SCRIPTS: [(u64, &str); 2] = [(540_000, "100 to 540,000"), (30_000, "1,000 to 30,000")];
+/// As long as a store of the same pace may allow.
+const DAY: (u64, &str) = (86_400_000, "at most 86,400,000");
 
 /// What an engine is to do, and its limits. [`Config::default`] suits a producer; times are in milliseconds.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,9 +27,9 @@ pub struct Config {
     pub reserve_max: u16,
     /// The most bytes of records asked for at once.
     pub reserve_bytes: u64,
-    /// How often an idle queue is asked; 9 min at most, within the scripts' memory of 10 of who waits.
+    /// How often an idle queue is asked; 9 min at most, unless the clock is the same.
     pub poll_ms: u64,
-    /// How long the pump lease lasts; 30 s at most, unless the clock is the same and the driver tells of every head.
+    /// How long the pump lease lasts; 30 s at most, unless the clock is the same.
     pub pump_lease_ms: u64,
     /// When an answer is overdue.
     pub flight_ms: u64,
@@ -50,7 +52,7 @@ pub struct Config {
     /// What backoff jitter is drawn from beside job and attempt.
     pub salt: u64,
     /// Whether the engine's clock and the store's are the same, in whole milliseconds, as in a test that holds the time:
-    /// then the engine asks in the very millisecond.
+    /// then the engine asks in the very millisecond. Such a store's pace is what its owner made it.
     pub same_clock: bool,
 }
 
@@ -124,9 +126,10 @@ impl Config {
         check("lease_ms", self.lease_ms, 1_000, 86_400_000, "1,000 to 86,400,000")?;
         check("reserve_max", self.reserve_max.into(), 1, 256, "1 to 256")?;
         check("reserve_bytes", self.reserve_bytes, 4_096, 64 << 20, "4,096 to 67,108,864")?;
-        check("poll_ms", self.poll_ms, 100, 540_000, "100 to 540,000")?;
-        let (longest, lease) = if self.same_clock { DAY } else { HALF_MINUTE };
-        check("pump_lease_ms", self.pump_lease_ms, 1_000, longest, lease)?;
+        let [(longest_poll, polls), (longest_lease, leases)] =
+            if self.same_clock { [DAY, DAY] } else { SCRIPTS };
+        check("poll_ms", self.poll_ms, 100, longest_poll, polls)?;
+        check("pump_lease_ms", self.pump_lease_ms, 1_000, longest_lease, leases)?;
         check("flight_ms", self.flight_ms, 10, 60_000, "10 to 60,000")?;
         check("resend_ms", self.resend_ms, 1_000, 540_000, "1,000 to 540,000")?;
         check("pending_jobs", self.pending_jobs as u64, 1, 1 << 20, "1 to 1,048,576")?;

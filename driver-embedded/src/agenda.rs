@@ -2,9 +2,6 @@ use delayline_core::UnixMs;
 
 use crate::script::Script;
 
-/// A new head of the agenda is announced if it is less than half a pump lease ahead.
-pub(crate) const HEAD_NEAR_MS: u64 = 15_000;
-
 /// How many engines a wake tries.
 const WAKES: usize = 4;
 
@@ -39,7 +36,7 @@ impl Script<'_> {
             return;
         };
         self.agenda.insert(self.name.clone(), at);
-        if at < self.now + self.head_near_ms {
+        if at < self.now + self.pace.near_ms {
             self.head = Some(at);
         }
     }

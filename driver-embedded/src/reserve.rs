@@ -167,8 +167,8 @@ impl Script<'_> {
     fn recompute(&mut self, next_due: Option<UnixMs>, lease_ms: u64, granted: bool) -> Option<UnixMs> {
         let at = self.next_event(earlier(next_due, self.soon));
         self.set_agenda(at);
-        let near = at.filter(|at| *at < self.now + self.head_near_ms);
-        if granted && lease_ms < self.head_near_ms && near.is_some() {
+        let near = at.filter(|at| *at < self.now + self.pace.near_ms);
+        if granted && lease_ms < self.pace.near_ms && near.is_some() {
             self.head = near;
         }
         at

@@ -7,7 +7,7 @@ use crate::destination::Destinations;
 use crate::notices::Notices;
 use crate::queue::Queue;
 use crate::reserve::Ask;
-use crate::store::Faults;
+use crate::store::{Faults, Pace};
 use crate::zset::Zset;
 
 /// One run of a script over one queue: the keys it declares, the clock it read, what it is about to change and announce.
@@ -21,8 +21,8 @@ pub(crate) struct Script<'a> {
     pub(crate) names: &'a mut BTreeSet<QueueName>,
     pub(crate) destinations: &'a mut Destinations,
     pub(crate) notices: &'a mut Notices,
+    pub(crate) pace: Pace,
     pub(crate) faults: Faults,
-    pub(crate) head_near_ms: u64,
     pub(crate) changes: Changes,
     pub(crate) soon: Option<UnixMs>,
     pub(crate) head: Option<UnixMs>,

@@ -1,7 +1,6 @@
 use bytes::Bytes;
 use delayline_core::{Command, DeadLetters, Identity, JobId, QueueName, Reply, Shard, Shards, UnixMicros};
 
-use crate::agenda::HEAD_NEAR_MS;
 use crate::changes::Changes;
 use crate::destination::Destinations;
 use crate::notices::{Notice, Notices};
@@ -24,8 +23,23 @@ pub struct Store {
     pub(crate) parts: Vec<ShardKeys>,
     pub(crate) destinations: Destinations,
     notices: Notices,
+    pace: Pace,
     faults: Faults,
-    head_near_ms: u64,
+}
+
+/// What follows from how often engines look.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// A new head of the agenda is announced if it is less than half a pump lease ahead: its holder looks by then anyway.
+    pub(crate) near_ms: u64,
+    /// An engine that has not polled for so long waits no more.
+    pub(crate) waiting_ms: u64,
+}
+
+impl Pace {
+    fn of(pump_lease_ms: u64, poll_ms: u64) -> Pace {
+        Pace { near_ms: pump_lease_ms / 2, waiting_ms: poll_ms.saturating_mul(20) }
+    }
 }
 
 /// Bugs that can be switched on, to show that a simulation finds them.
@@ -45,9 +59,16 @@ impl Store {
             parts: shards.iter().map(|_| ShardKeys::default()).collect(),
             destinations: Destinations::new(),
             notices: Notices::default(),
+            pace: Pace::of(30_000, 30_000),
             faults: Faults::default(),
-            head_near_ms: HEAD_NEAR_MS,
         }
+    }
+
+    /// The same store, for engines that look at it at another pace than every 30 s: whose pump leases last so long, and
+    /// that poll so often.
+    #[must_use]
+    pub fn for_pace(self, pump_lease_ms: u64, poll_ms: u64) -> Store {
+        Store { pace: Pace::of(pump_lease_ms, poll_ms), ..self }
     }
 
     /// Carries the command out at this time, the whole of it before it returns.
@@ -107,11 +128,6 @@ impl Store {
         self.notices.poll()
     }
 
-    /// Suits engines with pump leases of this length: a new head is announced if it is less than half of it ahead.
-    pub fn expect_pump_leases_of(&mut self, ms: u64) {
-        self.head_near_ms = ms / 2;
-    }
-
     /// The bugs to be switched on.
     #[doc(hidden)]
     pub fn faults_mut(&mut self) -> &mut Faults {
@@ -153,8 +169,8 @@ impl Store {
             names: &mut part.names,
             destinations: &mut self.destinations,
             notices: &mut self.notices,
+            pace: self.pace,
             faults: self.faults,
-            head_near_ms: self.head_near_ms,
             changes: Changes::default(),
             soon: None,
             head: None,

@@ -6,7 +6,6 @@ use crate::script::Script;
 use crate::session::SESSION_MS;
 
 const KEEP_SESSIONS: u64 = 64;
-const WAITING_MS: u64 = 600_000;
 const FORWARD_RETRY_MS: u64 = 10_000;
 const REAPED_AT_ONCE: usize = 100;
 
@@ -88,7 +87,8 @@ impl Script<'_> {
     }
 
     fn sweep_waiting(&mut self) {
-        let Some(until) = self.now.0.checked_sub(WAITING_MS).filter(|_| self.queue.meta.waited) else {
+        let Some(until) = self.now.0.checked_sub(self.pace.waiting_ms).filter(|_| self.queue.meta.waited)
+        else {
             return;
         };
         let waiting = &mut self.queue.waiting;

@@ -34,6 +34,14 @@ impl Clock {
             Clock::Held { time, origin } => Millis(time.now().since(*origin)),
         }
     }
+
+    /// What the future answers, unless it takes longer. A test's engine always answers, by the time that the test holds.
+    pub(crate) async fn within<F: Future>(&self, limit: Duration, future: F) -> Option<F::Output> {
+        match self {
+            Clock::Running { .. } => tokio::time::timeout(limit, future).await.ok(),
+            Clock::Held { .. } => Some(future.await),
+        }
+    }
 }
 
 /// The wall clock, or what stands for it.

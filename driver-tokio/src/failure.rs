@@ -67,6 +67,14 @@ impl Failure {
         self.error.as_deref()
     }
 
+    /// As tower's services have it: the error itself, unless something is to happen that it does not say.
+    pub(crate) fn into_error(self) -> BoxError {
+        match self {
+            Failure { next: Next::Retry, error: Some(error) } => error,
+            failure => Failed(failure).into(),
+        }
+    }
+
     /// What it comes to unless the worker has another policy.
     pub fn verdict(&self) -> Verdict {
         let reason = || Reason::new(&self.to_string());
@@ -114,7 +122,7 @@ impl fmt::Debug for Failure {
 
 /// A failure on its way through tower's services, which speak of errors.
 #[derive(Debug)]
-pub(crate) struct Failed(pub(crate) Failure);
+struct Failed(Failure);
 
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -122,7 +130,11 @@ impl fmt::Display for Failed {
     }
 }
 
-impl StdError for Failed {}
+impl StdError for Failed {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.error.as_deref().map(|error| error as _)
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -162,7 +174,7 @@ mod tests {
         ] {
             assert_eq!(failure.verdict(), verdict);
             assert_eq!(
-                Failure::from(Failed(failure)).verdict(),
+                Failure::from(failure.into_error()).verdict(),
                 verdict,
                 "it survives the way through tower"
             );

@@ -32,11 +32,15 @@ use crate::{Context, Failure, FromContext, IntoVerdict};
 #[diagnostic::on_unimplemented(
     message = "this is no handler for the jobs of a `Queue<{T}>` in a worker with data `{S}`",
     label = "no handler for a `Queue<{T}>`",
-    note = "a handler is an `async fn` or a closure of up to six arguments: `Job<{T}>`, `Data<{S}>`, `Attempt`, `Headers`, \
-            `JobId`, `QueueName`, `Context`, `CancellationToken`, or your own `FromContext`",
-    note = "it returns `()`, a `Verdict`, or a `Result` whose error becomes a `Failure`; its future must be `Send`, and \
-            itself `Clone + Send + Sync + 'static`",
-    note = "for a function that blocks, without `async`, use `delayline_tokio::blocking(handler)`"
+    note = "it must be an `async fn`, or a closure that is `Clone + Send + Sync + 'static` and answers a future; for a \
+            function without `async`, use `delayline_tokio::blocking(handler)`",
+    note = "its arguments, at most six, may be `Job<{T}>`, `Data<{S}>`, `Attempt`, `Headers`, `JobId`, `QueueName`, \
+            `Context`, `CancellationToken`, or your own type with `FromContext`",
+    note = "`Data<D>` needs `.with_data(..)` of a `D`, called on the worker before this queue is added; here it is `{S}`",
+    note = "it must return `()`, a `Verdict`, or a `Result` of these whose error is a `Failure`, any `Error + Send + Sync`, \
+            or a text",
+    note = "its future must be `Send`: what is not, such as an `Rc` or a guard of a `std::sync::Mutex`, must not be held \
+            across an `.await`"
 )]
 pub trait Handler<T, S, Args>: Clone + Send + Sync + 'static {
     /// Runs it.

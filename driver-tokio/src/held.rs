@@ -12,9 +12,8 @@ use crate::codec::Coder;
 use crate::inbox::Signal;
 use crate::link::lock;
 
-/// How long slow polls and pump leases last in a test: engines are not to be woken for nothing as the time passes.
-/// But a store forgets whoever has waited for ten minutes without asking again.
-pub(crate) const POLL_MS: u64 = 540_000;
+/// Nothing fails in a test, so engines look again as seldom as they may: thirty days take a few dozen turns.
+pub(crate) const POLL_MS: u64 = 86_400_000;
 pub(crate) const PUMP_LEASE_MS: u64 = 86_400_000;
 
 /// The time, for all engines of a test.
@@ -55,6 +54,9 @@ struct Journal {
     numbers: u64,
     runs: BTreeMap<u64, Entry>,
     running: BTreeMap<u64, String>,
+    /// The runs that were settled, and not looked at since.
+    settled: Vec<u64>,
+    latest: String,
 }
 
 /// One run of a handler.
@@ -152,6 +154,7 @@ impl HeldTime {
         journal.numbers += 1;
         let number = journal.numbers;
         let name = format!("job {} of queue {}", delivery.lease.id, delivery.lease.queue);
+        journal.latest.clone_from(&name);
         journal.running.insert(number, name);
         let entry =
             Entry { delivery: delivery.clone(), at: self.now(), verdict: None, outcome: None, next: None };
@@ -172,8 +175,10 @@ impl HeldTime {
     }
 
     pub(crate) fn settled(&self, number: u64, outcome: SettleOutcome) {
-        if let Some(entry) = lock(&self.journal).runs.get_mut(&number) {
+        let mut journal = lock(&self.journal);
+        if let Some(entry) = journal.runs.get_mut(&number) {
             entry.outcome = Some(outcome);
+            journal.settled.push(number);
         }
     }
 
@@ -186,10 +191,16 @@ impl HeldTime {
         self.eased.notified()
     }
 
-    /// Looks at each run that was settled and may come again, and was not looked at before.
+    /// The job that was begun last.
+    pub(crate) fn latest(&self) -> String {
+        lock(&self.journal).latest.clone()
+    }
+
+    /// Looks at each run that was settled since it was last called.
     pub(crate) fn look_up(&self, mut look_up: impl FnMut(&Delivery) -> UnixMs) {
-        for entry in lock(&self.journal).runs.values_mut() {
-            if entry.outcome.is_some() && entry.next.is_none() {
+        let mut journal = lock(&self.journal);
+        for number in std::mem::take(&mut journal.settled) {
+            if let Some(entry) = journal.runs.get_mut(&number) {
                 entry.next = Some(look_up(&entry.delivery));
             }
         }

@@ -8,7 +8,6 @@ use delayline_core::{
     Answer, Ask, Held, Job, Millis, NewJob, QueueName, Request, Take, Token, Verdict, Wakeup,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
-use tokio::time::timeout;
 
 use crate::Error;
 use crate::clock::Clock;
@@ -177,9 +176,10 @@ impl Desk {
             Err(_) if fail_fast => return Err(Error::Busy),
             Err(_) => {
                 self.hand_over(std::mem::take(before));
-                match timeout(limit, self.places.clone().acquire_many_owned(cost)).await {
-                    Ok(place) => place.map_err(|_| Error::Closed)?,
-                    Err(_) => return Err(Error::Busy),
+                let place = self.places.clone().acquire_many_owned(cost);
+                match self.clock.within(limit, place).await {
+                    Some(place) => place.map_err(|_| Error::Closed)?,
+                    None => return Err(Error::Busy),
                 }
             }
         };
@@ -234,9 +234,9 @@ impl Desk {
     }
 
     async fn put(&self, questions: Vec<Question>, limit: Duration) -> Result<(), Refused> {
-        match timeout(limit, self.questions.send(questions)).await {
-            Ok(sent) => sent.map_err(|_| Refused::Closed),
-            Err(_) => Err(Refused::Busy),
+        match self.clock.within(limit, self.questions.send(questions)).await {
+            Some(sent) => sent.map_err(|_| Refused::Closed),
+            None => Err(Refused::Busy),
         }
     }
 }
@@ -264,12 +264,12 @@ impl Awaited<'_> {
     async fn answer(mut self, limit: Duration) -> Reply {
         // A request's own deadline is the engine's; a take that does not wait has none.
         let limit = if self.is_take { limit } else { limit + SPARE };
-        let answer = timeout(limit, &mut self.answered).await;
-        self.is_over = answer.is_ok();
+        let answer = self.desk.clock.within(limit, &mut self.answered).await;
+        self.is_over = answer.is_some();
         match answer {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) if self.is_take => Err(Error::Closed),
-            Err(_) if self.is_take => Err(self.desk.site.not_sent(None)),
+            Some(Ok(answer)) => answer,
+            Some(Err(_)) if self.is_take => Err(Error::Closed),
+            None if self.is_take => Err(self.desk.site.not_sent(None)),
             _ => Err(self.desk.site.unknown()),
         }
     }

@@ -23,7 +23,7 @@ use crate::{Client, Worker};
 const START: Duration = Duration::from_secs(1_767_225_600);
 /// How often other tasks are let through before the engines are asked whether they rest.
 const TURNS: usize = 8;
-/// How long handlers may take, by the real clock.
+/// How long handlers may take, by the real clock, unless a test says otherwise.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A client whose jobs are in memory and whose time stands still, and the clock that lets it pass: for tests, without
@@ -31,7 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 ///
 /// It is the same client, and the workers and handlers are the same, as in production. The time begins at
 /// 2026-01-01T00:00:00Z; ids, jitter and order are the same in each run on a runtime of one thread, which is what
-/// `#[tokio::test]` makes.
+/// `#[tokio::test]` makes. On one of many threads, start workers by [`TestClock::start`]: one that is spawned may begin
+/// when the time has passed.
 ///
 /// ```
 /// use std::time::Duration;
@@ -47,7 +48,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// time.start(Worker::new(&client).queue(&reminders, remind));
 ///
 /// reminders.publish(&"ann".to_owned()).delay(Duration::from_secs(30 * 86_400)).await?;
-/// time.assert_scheduled(|reminder: &delayline_tokio::kit::Scheduled<String>| reminder.job == "ann");
+/// time.assert_scheduled::<String>(|reminder| reminder.job == "ann");
 /// time.advance(Duration::from_secs(29 * 86_400)).await.assert_none();
 ///
 /// let runs = time.advance(Duration::from_secs(86_400)).await;
@@ -79,8 +80,8 @@ pub fn test_at(start: SystemTime) -> (Client, TestClock) {
     let client =
         Client::builder().pump(true).at_once(Store::Memory(Arc::clone(&memory)), "memory://".to_owned());
     match client {
-        Ok(client) => (client, TestClock { time, memory, start }),
-        Err(error) => panic!("a test's client cannot be made: {error}"),
+        Ok(client) => (client, TestClock { time, memory, start, patience: PATIENCE }),
+        Err(error) => panic!("a test's client cannot be made: {error}: is the test a #[tokio::test]?"),
     }
 }
 
@@ -90,12 +91,19 @@ pub struct TestClock {
     time: Arc<HeldTime>,
     memory: Arc<Memory>,
     start: UnixMs,
+    patience: Duration,
 }
 
 impl TestClock {
     /// The time, as the client, its workers and the store have it.
     pub fn now(&self) -> SystemTime {
         UNIX_EPOCH + Duration::from_millis(self.time.now().0)
+    }
+
+    /// The same clock, which waits so long for handlers, by the real clock, before it panics; 30 s if not called.
+    #[must_use]
+    pub fn patience(self, patience: Duration) -> TestClock {
+        TestClock { patience, ..self }
     }
 
     /// Runs a worker from now on, until the client is closed or the test ends.
@@ -115,7 +123,7 @@ impl TestClock {
     ///
     /// # Panics
     ///
-    /// If a handler takes more than 30 s by the real clock.
+    /// If handlers take longer than the [`patience`](TestClock::patience), or run again and again without time passing.
     pub async fn advance(&self, by: Duration) -> Runs {
         let end = self.time.now() + millis(by);
         self.rest().await;
@@ -133,7 +141,7 @@ impl TestClock {
     ///
     /// # Panics
     ///
-    /// If a handler takes more than 30 s by the real clock.
+    /// If handlers take longer than the [`patience`](TestClock::patience), or run again and again without time passing.
     pub async fn drain_due(&self) -> Runs {
         self.advance(Duration::ZERO).await
     }
@@ -146,6 +154,7 @@ impl TestClock {
 
     /// Until nobody has anything to do at this time.
     async fn rest(&self) {
+        let begun = Instant::now();
         loop {
             let before = self.time.activity();
             for _ in 0..TURNS {
@@ -159,6 +168,13 @@ impl TestClock {
             if self.time.activity() == before && self.time.running().is_empty() {
                 return;
             }
+            assert!(
+                begun.elapsed() < self.patience,
+                "after {:?} handlers still run at the same time, the last for {}; time passes only when all is done, so a \
+                 job must not come again without a delay",
+                self.patience,
+                self.time.latest()
+            );
         }
     }
 
@@ -166,8 +182,7 @@ impl TestClock {
         if self.time.running().is_empty() {
             return;
         }
-        let begun = Instant::now();
-        let (_over, watch) = watchdog();
+        let (_over, watch) = watchdog(self.patience);
         tokio::pin!(watch);
         while !self.time.running().is_empty() {
             tokio::select! {
@@ -175,7 +190,7 @@ impl TestClock {
                 () = &mut watch => panic!(
                     "{} did not end in {:?}; the time stands still while a handler runs, so it must not wait for it to pass",
                     self.time.running().join(", "),
-                    begun.elapsed()
+                    self.patience
                 ),
             }
         }
@@ -199,11 +214,11 @@ impl fmt::Debug for TestClock {
 
 /// Barks after a time by the real clock, unless what is returned first is dropped before. It is no timer of tokio's,
 /// whose clock may be paused.
-fn watchdog() -> (std::sync::mpsc::Sender<()>, impl Future<Output = ()>) {
+fn watchdog(patience: Duration) -> (std::sync::mpsc::Sender<()>, impl Future<Output = ()>) {
     let (over, is_over) = std::sync::mpsc::channel::<()>();
     let (bark, barks) = tokio::sync::oneshot::channel::<()>();
     std::thread::spawn(move || {
-        if is_over.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+        if is_over.recv_timeout(patience) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
             let _ = bark.send(());
         }
     });

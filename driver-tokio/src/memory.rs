@@ -1,12 +1,12 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use delayline_core::{Command, Identity, Reply, Shard, Shards, Ticket, Transmit, UnixMicros, Wakeup};
+use delayline_core::{Command, Identity, Reply, Shards, Ticket, Transmit, UnixMicros, Wakeup};
 use delayline_embedded::Store;
 
-use crate::held::{HeldTime, PUMP_LEASE_MS};
+use crate::held::{self, HeldTime};
 use crate::inbox::Bell;
 use crate::link::{Landed, Link, lock};
 
@@ -42,10 +42,8 @@ impl Memory {
 
     /// A store on the wall clock, or on a time that a test holds.
     pub(crate) fn new(shards: Shards, held: Option<Arc<HeldTime>>) -> Memory {
-        let mut store = Store::new(shards);
-        if held.is_some() {
-            store.expect_pump_leases_of(PUMP_LEASE_MS);
-        }
+        let store = Store::new(shards);
+        let store = if held.is_some() { store.for_pace(held::PUMP_LEASE_MS, held::POLL_MS) } else { store };
         let inside = Inside { store, time: UnixMicros(0), bells: BTreeMap::new() };
         Memory { inside: Mutex::new(inside), held }
     }
@@ -66,13 +64,6 @@ impl Memory {
                 bell.ring(notice.wakeup);
             }
         }
-        if self.held.is_some() {
-            let heads: BTreeSet<Shard> = commands.iter().filter_map(moved_head).collect();
-            for (bell, shard) in bells.values().flat_map(|bell| heads.iter().map(move |shard| (bell, *shard)))
-            {
-                bell.ring(Wakeup::Head(shard, now.floor_ms()));
-            }
-        }
         replies
     }
 
@@ -91,24 +82,6 @@ impl Memory {
         inside.store.unsubscribe(identity);
         inside.bells.remove(&identity);
     }
-}
-
-/// Who tends a shard on a held time renews its lease once in half a day, too seldom to see what a store does not tell: a
-/// head that is not near.
-fn moved_head(command: &Command) -> Option<Shard> {
-    let moves = matches!(
-        command,
-        Command::Publish { .. }
-            | Command::Reserve { .. }
-            | Command::Settle { .. }
-            | Command::Extend { .. }
-            | Command::Cancel { .. }
-            | Command::Reschedule { .. }
-            | Command::Requeue { .. }
-            | Command::Configure { .. }
-            | Command::Pause { .. }
-    );
-    moves.then(|| command.shard(Shards::default()))
 }
 
 fn wall_clock() -> UnixMicros {

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::clock::{Alarm, Clock};
 use crate::entropy;
-use crate::held::{HeldTime, POLL_MS, PUMP_LEASE_MS, Seat};
+use crate::held::{self, HeldTime, Seat};
 use crate::inbox::{self, Bell, Desk, Inboxes, Order, Question, Reply, Signal, Stop, Want};
 use crate::link::{Landed, Link, RedisLink};
 use crate::meters::{Kind, Meters};
@@ -46,17 +46,18 @@ pub(crate) struct Plan {
 
 /// Makes an engine: on a thread of its own; on the caller's runtime if a test holds the time.
 pub(crate) fn start(plan: Plan) -> Result<Desk, Error> {
-    if plan.store.held().is_some() {
+    let is_test = plan.store.held().is_some();
+    let (engine, desk, crew) = Crew::hire(plan)?;
+    if is_test {
         let runtime = Handle::try_current().map_err(|_| Invalid::NoRuntime)?;
-        let (engine, desk, crew) = Crew::hire(plan)?;
         runtime.spawn(crew.work(engine));
         return Ok(desk);
     }
+    // Last, since a runtime cannot be dropped within another.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| refused(&error))?;
-    let (engine, desk, crew) = Crew::hire(plan)?;
     let thread = std::thread::Builder::new().name("delayline".to_owned());
     thread.spawn(move || runtime.block_on(crew.work(engine))).map_err(|error| refused(&error))?;
     Ok(desk)
@@ -82,9 +83,12 @@ impl Crew {
         let held = plan.store.held();
         let clock = Clock::start(held.clone());
         let config = match held {
-            Some(_) => {
-                Config { same_clock: true, poll_ms: POLL_MS, pump_lease_ms: PUMP_LEASE_MS, ..plan.config }
-            }
+            Some(_) => Config {
+                same_clock: true,
+                poll_ms: held::POLL_MS,
+                pump_lease_ms: held::PUMP_LEASE_MS,
+                ..plan.config
+            },
             None => plan.config,
         };
         let engine = Engine::new(config, entropy::identity(&plan.store)?, clock.now())?;

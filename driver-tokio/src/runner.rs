@@ -30,7 +30,8 @@ pub(crate) struct Runner {
 
 /// How the jobs of a queue are run.
 pub(crate) struct Route {
-    pub(crate) service: JobService,
+    /// Cloned on the runtime of the handlers: it is made of the user's code.
+    pub(crate) service: Arc<JobService>,
     pub(crate) coder: Arc<dyn Any + Send + Sync>,
 }
 
@@ -68,12 +69,7 @@ impl Runner {
         let context = Context::new(delivery, lost.clone(), coder.clone());
         let work = async move {
             let mut ending = ending;
-            let called = AssertUnwindSafe(service.oneshot(context.clone())).catch_unwind().await;
-            ending.verdict = match called {
-                Ok(Ok(verdict)) => verdict,
-                Ok(Err(error)) => judge(&on_error, &Failure::from(error), &context),
-                Err(panic) => judge(&on_error, &Failure::panicked(text(&*panic)), &context),
-            };
+            ending.verdict = verdict(service, on_error, context).await;
         };
         let task = self.runtime.spawn(work.instrument(span)).abort_handle();
         Some(Running { task, lost })
@@ -92,6 +88,23 @@ impl Running {
     pub(crate) fn stop(&self) {
         self.lose(LostLease::Abort);
     }
+}
+
+async fn verdict(service: Arc<JobService>, on_error: OnError, context: Context) -> Verdict {
+    let called = async { JobService::clone(&service).oneshot(context.clone()).await };
+    let failure = match caught(called).await {
+        Ok(Ok(verdict)) => return verdict,
+        Ok(Err(error)) => Failure::from(error),
+        Err(panicked) => panicked,
+    };
+    let judged = caught(async { judge(&on_error, &failure, &context) }).await;
+    judged.unwrap_or_else(|panicked| judge(&None, &panicked, &context))
+}
+
+/// A panic in the user's code is a failure.
+async fn caught<T>(code: impl Future<Output = T>) -> Result<T, Failure> {
+    let ended = AssertUnwindSafe(code).catch_unwind().await;
+    ended.map_err(|panic| Failure::panicked(text(&*panic)))
 }
 
 fn judge(on_error: &OnError, failure: &Failure, context: &Context) -> Verdict {

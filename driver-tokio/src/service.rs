@@ -2,13 +2,12 @@ use delayline_core::Verdict;
 use tower::util::BoxCloneSyncService;
 use tower::{Layer, Service, ServiceExt};
 
-use crate::failure::Failed;
-use crate::{BoxError, Context, Handler};
+use crate::{BoxError, Context, Failure, Handler};
 
 /// What a worker calls for each job, underneath: a [tower](https://docs.rs/tower) service.
 ///
-/// A handler's failure is its error, so that layers see it; an error of a layer, such as a timeout's, is a failed
-/// attempt.
+/// A handler's error is its error, so that layers see it: as it is, or as the source of one that says what is to happen
+/// next. An error of a layer, such as a timeout's, is a failed attempt.
 pub type JobService = BoxCloneSyncService<Context, Verdict, BoxError>;
 
 pub(crate) type Wrap = Box<dyn Fn(JobService) -> JobService + Send>;
@@ -17,24 +16,21 @@ pub(crate) fn of_handler<T, S, Args>(handler: impl Handler<T, S, Args>, data: S)
 where
     S: Clone + Send + Sync + 'static,
 {
-    of_service(tower::service_fn(move |context| {
-        let called = handler.call(context, &data);
-        async move { called.await.map_err(|failure| BoxError::from(Failed(failure))) }
-    }))
+    of_service(tower::service_fn(move |context| handler.call(context, &data)))
 }
 
 pub(crate) fn of_service<V>(service: V) -> JobService
 where
-    V: Service<Context, Response = Verdict, Error: Into<BoxError>> + Clone + Send + Sync + 'static,
+    V: Service<Context, Response = Verdict, Error: Into<Failure>> + Clone + Send + Sync + 'static,
     V::Future: Send + 'static,
 {
-    BoxCloneSyncService::new(service.map_err(Into::into))
+    BoxCloneSyncService::new(service.map_err(|error| error.into().into_error()))
 }
 
 pub(crate) fn of_layer<L>(layer: L) -> Wrap
 where
     L: Layer<JobService> + Send + 'static,
-    L::Service: Service<Context, Response = Verdict, Error: Into<BoxError>> + Clone + Send + Sync + 'static,
+    L::Service: Service<Context, Response = Verdict, Error: Into<Failure>> + Clone + Send + Sync + 'static,
     <L::Service as Service<Context>>::Future: Send + 'static,
 {
     Box::new(move |service| of_service(layer.layer(service)))

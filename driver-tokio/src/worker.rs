@@ -15,7 +15,7 @@ use crate::invalid::{self, Invalid, millis};
 use crate::owner::{self, Plan};
 use crate::runner::{Route, Runner};
 use crate::service::{self, JobService, Wrap};
-use crate::{BoxError, Client, Context, Error, Failure, Handler, Queue, entropy};
+use crate::{Client, Context, Error, Failure, Handler, Queue, entropy};
 
 /// Runs handlers on the jobs of queues, and renews their leases for as long as they take.
 ///
@@ -66,7 +66,7 @@ pub struct Worker<S = ()> {
     grace: Duration,
     lost_lease: LostLease,
     on_error: OnError,
-    routes: Vec<(Subscription, Route)>,
+    routes: Vec<(Subscription, JobService, Arc<dyn Any + Send + Sync>)>,
     layers: Vec<Wrap>,
     refused: Option<Error>,
 }
@@ -191,10 +191,11 @@ impl<S> Worker<S> {
         self.route(queue, options, service)
     }
 
-    /// Calls a tower service for the queue's jobs; [`Context::job`] reads them.
+    /// Calls a tower service for the queue's jobs; [`Context::job`] reads them. Its errors are failures: any error will
+    /// do, and so will a [`Failure`].
     pub fn service<T: 'static, V>(self, queue: &Queue<T>, service: V) -> Worker<S>
     where
-        V: Service<Context, Response = Verdict, Error: Into<BoxError>> + Clone + Send + Sync + 'static,
+        V: Service<Context, Response = Verdict, Error: Into<Failure>> + Clone + Send + Sync + 'static,
         V::Future: Send + 'static,
     {
         self.service_with(queue, QueueOptions::default(), service)
@@ -203,7 +204,7 @@ impl<S> Worker<S> {
     /// Calls a tower service for the queue's jobs, with a share of the concurrency.
     pub fn service_with<T: 'static, V>(self, queue: &Queue<T>, options: QueueOptions, service: V) -> Worker<S>
     where
-        V: Service<Context, Response = Verdict, Error: Into<BoxError>> + Clone + Send + Sync + 'static,
+        V: Service<Context, Response = Verdict, Error: Into<Failure>> + Clone + Send + Sync + 'static,
         V::Future: Send + 'static,
     {
         self.route(queue, options, service::of_service(service))
@@ -222,7 +223,7 @@ impl<S> Worker<S> {
     where
         L: Layer<JobService> + Send + 'static,
         L::Service:
-            Service<Context, Response = Verdict, Error: Into<BoxError>> + Clone + Send + Sync + 'static,
+            Service<Context, Response = Verdict, Error: Into<Failure>> + Clone + Send + Sync + 'static,
         <L::Service as Service<Context>>::Future: Send + 'static,
     {
         self.layers.push(service::of_layer(layer));
@@ -236,7 +237,7 @@ impl<S> Worker<S> {
         service: JobService,
     ) -> Worker<S> {
         let name = queue.name();
-        if self.routes.iter().any(|(known, _)| known.queue == *name) {
+        if self.routes.iter().any(|(known, ..)| known.queue == *name) {
             self.refused.get_or_insert(Invalid::QueueTwice(name.to_string()).into());
         } else if !queue.is_of(&self.office) {
             self.refused.get_or_insert(Invalid::OtherClient(name.to_string()).into());
@@ -244,7 +245,7 @@ impl<S> Worker<S> {
             let QueueOptions { weight, max } = options;
             let coder: Arc<dyn Any + Send + Sync> = Arc::new(queue.coder().clone());
             let subscription = Subscription { queue: name.clone(), weight, max };
-            self.routes.push((subscription, Route { service, coder }));
+            self.routes.push((subscription, service, coder));
         }
         self
     }
@@ -286,7 +287,7 @@ impl<S> Worker<S> {
         let runtime = Handle::try_current().map_err(|_| Invalid::NoRuntime)?;
         let config = Config {
             shards: self.office.shards,
-            subscriptions: self.routes.iter().map(|(subscription, _)| subscription.clone()).collect(),
+            subscriptions: self.routes.iter().map(|(subscription, ..)| subscription.clone()).collect(),
             slots: self.slots,
             pump: Pumping::Always,
             lease_ms: millis(self.lease),
@@ -295,9 +296,9 @@ impl<S> Worker<S> {
             ..Config::default()
         };
         let layers = self.layers;
-        let routes = self.routes.into_iter().map(|(subscription, route)| {
-            let service = layers.iter().fold(route.service, |service, wrap| wrap(service));
-            (subscription.queue, Route { service, ..route })
+        let routes = self.routes.into_iter().map(|(subscription, service, coder)| {
+            let service = layers.iter().fold(service, |service, wrap| wrap(service));
+            (subscription.queue, Route { service: Arc::new(service), coder })
         });
         let runner = Runner {
             runtime,

@@ -198,7 +198,7 @@ fn shown<T: Debug>(scheduled: &[Scheduled<T>]) -> String {
     }))
 }
 
-fn lines(texts: impl Iterator<Item = String>) -> String {
-    let lines = texts.fold(String::new(), |lines, text| lines + "\n  " + &text);
-    if lines.is_empty() { "\n  nothing".to_owned() } else { lines }
+pub(super) fn lines(texts: impl Iterator<Item = String>) -> String {
+    let lines: Vec<String> = texts.collect();
+    if lines.is_empty() { "\n  nothing".to_owned() } else { format!("\n  {}", lines.join("\n  ")) }
 }

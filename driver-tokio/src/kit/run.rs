@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use delayline_core::{Job as Delivery, JobId, QueueName, SettleOutcome, Span, UnixMs, Verdict};
 
+use super::jobs::lines;
 use crate::Queue;
 use crate::codec::Coder;
 use crate::held::{Entry, Known};
@@ -209,7 +210,7 @@ impl Runs {
     #[track_caller]
     pub fn assert_outcomes(&self, outcomes: &[Outcome]) {
         let is_so = self.iter().map(|run| &run.outcome).eq(outcomes);
-        let expected = outcomes.iter().fold(String::new(), |all, outcome| format!("{all}\n  {outcome}"));
+        let expected = lines(outcomes.iter().map(ToString::to_string));
         assert!(is_so, "these outcomes were expected:{expected}\nand these runs were there:{self}");
     }
 }

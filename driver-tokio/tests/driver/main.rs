@@ -1,12 +1,40 @@
 //! The driver against the embedded store and against a real Redis that each test spawns.
 
+#[cfg(feature = "memory")]
+macro_rules! on_both_stores {
+    ($($scenario:ident)*) => {
+        mod memory {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $scenario() {
+                    super::$scenario(delayline_tokio::Client::connect("memory://").await.unwrap()).await;
+                }
+            )*
+        }
+
+        mod redis {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $scenario() {
+                    let server = crate::server::Server::spawn();
+                    super::$scenario(delayline_tokio::Client::connect(&server.url()).await.unwrap()).await;
+                }
+            )*
+        }
+    };
+}
+
 mod connecting;
+#[cfg(feature = "memory")]
+mod handlers;
 mod outages;
 #[cfg(feature = "memory")]
 mod scenarios;
 mod server;
 #[cfg(feature = "tls")]
 mod tls;
+#[cfg(feature = "memory")]
+mod typed;
 
 use std::io::{self, Write};
 use std::sync::{Mutex, OnceLock};

@@ -9,31 +9,7 @@ use delayline_tokio::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-use crate::server::Server;
 use crate::{eventually, unix_ms};
-
-macro_rules! on_both_stores {
-    ($($scenario:ident)*) => {
-        mod memory {
-            $(
-                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                async fn $scenario() {
-                    super::$scenario(delayline_tokio::Client::connect("memory://").await.unwrap()).await;
-                }
-            )*
-        }
-
-        mod redis {
-            $(
-                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                async fn $scenario() {
-                    let server = super::Server::spawn();
-                    super::$scenario(delayline_tokio::Client::connect(&server.url()).await.unwrap()).await;
-                }
-            )*
-        }
-    };
-}
 
 on_both_stores! {
     a_job_is_published_taken_and_acked

@@ -26,4 +26,5 @@ mod scenario;
 mod scripts;
 mod simulation;
 mod twin;
+mod user;
 mod world;

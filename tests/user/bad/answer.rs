@@ -1,0 +1,10 @@
+use delayline_tokio::{Client, Error, Job, Worker};
+
+async fn send(Job(name): Job<String>) -> usize {
+    name.len()
+}
+
+pub fn worker(client: &Client) -> Result<Worker, Error> {
+    let names = client.queue::<String>("names")?;
+    Ok(Worker::new(client).queue(&names, send))
+}

@@ -1,0 +1,12 @@
+use delayline_tokio::{Client, Error, Job, Worker};
+
+async fn send(Job(name): Job<String>) {
+    let name = std::rc::Rc::new(name);
+    std::future::ready(()).await;
+    drop(name);
+}
+
+pub fn worker(client: &Client) -> Result<Worker, Error> {
+    let names = client.queue::<String>("names")?;
+    Ok(Worker::new(client).queue(&names, send))
+}
