@@ -1,30 +1,30 @@
 //! The task that owns an engine: it carries what the engine says to the link, the callers and the handlers, and what
 //! they answer back. It decides nothing itself.
 
+mod crew;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use delayline_core::{
-    Answer, Ask, Backlogged, Config, Credit, Due, Engine, Event, Held, Job as Delivery, Keyspace, Millis,
-    NewJob, Prefix, Pumping, QueueName, Refusal, Request, Token, Verdict, Wakeup,
+    Answer, Ask, Backlogged, Credit, Due, Engine, Event, Held, Job as Delivery, Millis, NewJob, QueueName,
+    Refusal, Request, Token, Verdict, Wakeup,
 };
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
+use crate::Error;
 use crate::clock::{Alarm, Clock};
-use crate::entropy;
-use crate::held::{self, HeldTime, Seat};
-use crate::inbox::{self, Bell, Desk, Inboxes, Order, Question, Reply, Signal, Stop, Want};
-use crate::link::{Landed, Link, RedisLink};
+use crate::held::HeldTime;
+use crate::inbox::{Inboxes, Order, Question, Reply, Signal, Stop, Want};
+use crate::link::{Landed, Link};
 use crate::meters::{Kind, Meters};
 use crate::runner::{Runner, Running};
 use crate::site::Site;
-use crate::store::Store;
-use crate::{Error, Invalid};
+
+pub(crate) use crew::{Plan, start};
 
 const BATCH: usize = 256;
 /// How often orders that wait for room are looked through for those whose time is over.
@@ -33,109 +33,6 @@ const SWEEP_MS: u64 = 50;
 const LAST_MS: u64 = 2_000;
 const GIVE_BACK_MS: u64 = 30_000;
 const OWN_TOKENS: u64 = 1 << 63;
-
-/// What an engine is made of.
-pub(crate) struct Plan {
-    pub(crate) store: Store,
-    pub(crate) prefix: Prefix,
-    pub(crate) config: Config,
-    pub(crate) grace: Duration,
-    pub(crate) runner: Option<Runner>,
-    pub(crate) site: Arc<Site>,
-}
-
-/// Makes an engine: on a thread of its own; on the caller's runtime if a test holds the time.
-pub(crate) fn start(plan: Plan) -> Result<Desk, Error> {
-    let is_test = plan.store.held().is_some();
-    let (engine, desk, crew) = Crew::hire(plan)?;
-    if is_test {
-        let runtime = Handle::try_current().map_err(|_| Invalid::NoRuntime)?;
-        runtime.spawn(crew.work(engine));
-        return Ok(desk);
-    }
-    // Last, since a runtime cannot be dropped within another.
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| refused(&error))?;
-    let thread = std::thread::Builder::new().name("delayline".to_owned());
-    thread.spawn(move || runtime.block_on(crew.work(engine))).map_err(|error| refused(&error))?;
-    Ok(desk)
-}
-
-fn refused(error: &std::io::Error) -> Error {
-    Error::System { what: "a thread", why: error.to_string() }
-}
-
-/// All that works for an engine.
-struct Crew {
-    owner: Owner,
-    seat: Option<Seat>,
-    store: Store,
-    prefix: Prefix,
-    heads: bool,
-    inboxes: Inboxes,
-    bell: Bell,
-}
-
-impl Crew {
-    fn hire(plan: Plan) -> Result<(Engine, Desk, Crew), Error> {
-        let held = plan.store.held();
-        let clock = Clock::start(held.clone());
-        let config = match held {
-            Some(_) => Config {
-                same_clock: true,
-                poll_ms: held::POLL_MS,
-                pump_lease_ms: held::PUMP_LEASE_MS,
-                ..plan.config
-            },
-            None => plan.config,
-        };
-        let engine = Engine::new(config, entropy::identity(&plan.store)?, clock.now())?;
-        let (desk, inboxes, bell) = inbox::open(clock.clone(), plan.site.clone());
-        let pumping = engine.config().pump;
-        let seat = held.as_ref().map(|held| held.seat(inboxes.signal.clone()));
-        let owner = Owner {
-            clock,
-            held,
-            site: plan.site,
-            meters: Meters::new(),
-            grace_ms: crate::invalid::millis(plan.grace),
-            listening: plan.runner.is_some() || pumping == Pumping::Always,
-            runner: plan.runner,
-            signal: inboxes.signal.clone(),
-            works: HashMap::new(),
-            waiters: HashMap::new(),
-            waiting: VecDeque::new(),
-            idlers: Vec::new(),
-            sweep: None,
-            own_tokens: OWN_TOKENS,
-            stopping: None,
-            is_hushed: false,
-        };
-        let heads = pumping != Pumping::Never;
-        Ok((engine, desk, Crew { owner, seat, store: plan.store, prefix: plan.prefix, heads, inboxes, bell }))
-    }
-
-    async fn work(self, engine: Engine) {
-        let Crew { owner, seat, store, prefix, heads, inboxes, bell } = self;
-        let alarm = Alarm::new(&owner.clock, seat);
-        let identity = engine.identity();
-        match store {
-            Store::Redis(client) => {
-                let keys = Arc::new(Keyspace::new(&prefix, engine.config().shards));
-                let link = RedisLink::new(client, keys, owner.site.clone(), identity, heads, bell);
-                owner.run(engine, link, inboxes, alarm).await;
-            }
-            #[cfg(feature = "memory")]
-            Store::Memory(memory) => {
-                let heads = heads.then_some(engine.config().shards);
-                let link = crate::memory::MemoryLink::new(memory, identity, heads, bell);
-                owner.run(engine, link, inboxes, alarm).await;
-            }
-        }
-    }
-}
 
 struct Owner {
     clock: Clock,
