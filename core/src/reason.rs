@@ -24,6 +24,12 @@ impl Reason {
     }
 }
 
+impl From<String> for Reason {
+    fn from(text: String) -> Reason {
+        Reason::new(&text)
+    }
+}
+
 impl From<&str> for Reason {
     fn from(text: &str) -> Reason {
         Reason::new(text)

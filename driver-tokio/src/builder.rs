@@ -291,7 +291,7 @@ impl Opening<'_> {
             (_, Some(Refusal::Denied)) => {
                 Error::Denied { address, why: "it may not run scripts (EVALSHA, EVAL)".to_owned() }
             }
-            (_, Some(refusal)) => Error::Unreachable { address, why: refusal.to_string() },
+            (_, Some(why)) => Error::Refused { address, why },
             (Some(Trouble { why, .. }), None) => Error::Unreachable { address, why },
             (None, None) => Error::Unreachable { address, why: "Redis does not answer".to_owned() },
         }

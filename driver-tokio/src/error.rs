@@ -68,6 +68,14 @@ pub enum Error {
         /// What it said.
         why: String,
     },
+    /// Redis is there, and refuses to work, for as long as the client was to wait.
+    #[error("{address}: {why}")]
+    Refused {
+        /// Who refused.
+        address: String,
+        /// Why.
+        why: Refusal,
+    },
     /// Redis did not answer while the client was being connected.
     #[error("{address} cannot be reached: {why}: check the address, and that Redis runs there")]
     Unreachable {
@@ -126,7 +134,8 @@ pub enum Error {
         /// Why there is no connection, if there is none.
         detail: Option<String>,
     },
-    /// The answer did not come in time: it may have been done. Publishing again with the same id tells.
+    /// The answer did not come in time: it may have been done, or be done yet, since a client goes on asking for up to
+    /// 9 min. Publishing again with the same id tells.
     #[error(
         "{address} did not answer in time, and may have carried this out: repeat it, a publish with the same id, to be \
          sure"

@@ -67,7 +67,7 @@ pub fn test() -> (Client, TestClock) {
     test_at(UNIX_EPOCH + START)
 }
 
-/// [`test`] from this time on, for code that reckons with a time of its own.
+/// [`test()`] from this time on, for code that reckons with a time of its own.
 ///
 /// # Panics
 ///
@@ -85,7 +85,7 @@ pub fn test_at(start: SystemTime) -> (Client, TestClock) {
     }
 }
 
-/// The clock of a [`test`]: time passes only when it is told to. Clones are the same clock.
+/// The clock of a [`test()`]: time passes only when it is told to. Clones are the same clock.
 #[derive(Clone)]
 pub struct TestClock {
     time: Arc<HeldTime>,

@@ -36,14 +36,14 @@
 //!
 //! # Tests
 //!
-//! [`test`] gives the same client on a store in memory, and holds the time: [`TestClock::advance`] runs the same workers
+//! [`test()`] gives the same client on a store in memory, and holds the time: [`TestClock::advance`] runs the same workers
 //! and handlers through thirty days at once.
 //!
 //! # Features
 //!
 //! | Feature | Default | What it adds |
 //! |---|---|---|
-//! | `memory` | yes | `memory://` URLs, and [`test`]: a store in this process |
+//! | `memory` | yes | `memory://` URLs, and [`test()`]: a store in this process |
 //! | `tls` | no | `rediss://` URLs: rustls with the operating system's certificates |
 //!
 //! # Log lines and spans

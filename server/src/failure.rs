@@ -157,7 +157,9 @@ impl Failure {
             | Failure::Settings { .. }
             | Failure::Queue(Error::Name(_) | Error::Invalid(_) | Error::Address(_) | Error::Config(_)) => 2,
             Failure::Unreachable { .. }
-            | Failure::Queue(Error::NotSent { .. } | Error::Unknown { .. } | Error::Busy) => 3,
+            | Failure::Queue(
+                Error::NotSent { .. } | Error::Unknown { .. } | Error::Busy | Error::Refused { .. },
+            ) => 3,
             // As a shell says it of whatever ctrl-c has ended.
             Failure::Interrupted | Failure::Cut(_) => 130,
             _ => 1,

@@ -99,6 +99,7 @@ impl From<Error> for Problem {
             Error::Unknown { .. } => Problem::later("unknown", error),
             Error::Busy => Problem::later("busy", error),
             Error::Closed => Problem::later("shutting_down", error),
+            Error::Refused { .. } => Problem::later("refused", error),
             Error::Denied { .. } => Problem::new(StatusCode::BAD_GATEWAY, "denied", error),
             Error::Moved { .. } => Problem::new(StatusCode::BAD_GATEWAY, "moved", error),
             _ => Problem::new(StatusCode::BAD_GATEWAY, "broken", error),

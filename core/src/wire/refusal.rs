@@ -53,7 +53,9 @@ impl fmt::Display for Refusal {
             Refusal::NoScript => "Redis does not know the script",
             Refusal::NotConnected => "there is no connection to Redis",
             Refusal::Loading => "Redis is still loading its data",
-            Refusal::ReadOnly => "Redis refuses writes: it is a replica, or cannot persist",
+            Refusal::ReadOnly => {
+                "Redis refuses writes: it is a replica, lacks replicas of its own, or cannot write to disk"
+            }
             Refusal::OutOfMemory => "Redis is out of memory: raise maxmemory or remove data",
             Refusal::Quota => "the quota of the Redis provider is used up",
             Refusal::Denied => "Redis denies access: check user, password and ACL",

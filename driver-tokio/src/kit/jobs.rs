@@ -11,7 +11,7 @@ use crate::codec::Coder;
 
 const PAGE: u16 = 256;
 
-/// A job that waits, in a [`test`](crate::test).
+/// A job that waits, in a [`test()`](crate::test()).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scheduled<T> {
     /// The queue.
@@ -30,7 +30,7 @@ pub struct Scheduled<T> {
     pub job: T,
 }
 
-/// A dead letter, in a [`test`](crate::test).
+/// A dead letter, in a [`test()`](crate::test()).
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeadLetter<T> {
     /// The queue.

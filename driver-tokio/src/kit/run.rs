@@ -11,7 +11,7 @@ use crate::Queue;
 use crate::codec::Coder;
 use crate::held::{Entry, Known};
 
-/// One run of a handler in a [`test`](crate::test).
+/// One run of a handler in a [`test()`](crate::test()).
 #[derive(Clone)]
 pub struct Run {
     /// The queue.

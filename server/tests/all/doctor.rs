@@ -81,7 +81,7 @@ async fn a_user_who_may_not_run_scripts_is_told() {
         let url = format!("{}?user=ann&pass=hunter2", redis.url());
         let (code, findings) = examined(&url).await;
         assert_eq!(code, Some(1), "{findings:?}");
-        is(&findings, "permissions", "error", "of 25 commands are refused: ");
+        is(&findings, "permissions", "error", "of 30 commands are refused: ");
         is(&findings, "round trip", "error", "");
         assert!(!format!("{findings:?}").contains("hunter2"), "{findings:?}");
         let denied = findings.iter().find(|finding| finding["check"] == "permissions").unwrap();

@@ -6,8 +6,9 @@ use super::wire::{self, Wire};
 const CHECK: &str = "permissions";
 /// The SHA-1 of no script.
 const NO_SCRIPT: &str = "0000000000000000000000000000000000000000";
-/// What the scripts need, with arguments to ask about: `K` stands for a key, `C` for a channel.
-const NEEDED: [&str; 25] = [
+/// What the scripts and their callers need, with arguments to ask about: `K` stands for a key, `D` for that of the
+/// deployment, `C` for a channel.
+const NEEDED: [&str; 30] = [
     "EVALSHA 0000000000000000000000000000000000000000 1 K",
     "EVAL return 1 K",
     "TIME",
@@ -33,6 +34,11 @@ const NEEDED: [&str; 25] = [
     "UNLINK K",
     "PUBLISH C m",
     "SUBSCRIBE C",
+    "UNSUBSCRIBE C",
+    "PING",
+    "INFO server",
+    "HSCAN K 0",
+    "HSETNX D f v",
 ];
 
 /// Asks the server whether its user may do what the scripts do.
@@ -65,6 +71,7 @@ async fn dry_run(wire: &mut Wire, user: &str, needed: &str, prefix: &str) -> Res
     for word in needed.split(' ') {
         match word {
             "K" => command.arg(format!("{{{prefix}:0.0}}:doctor:meta")),
+            "D" => command.arg(format!("{{{prefix}}}:config")),
             "C" => command.arg(format!("{{{prefix}:0.0}}:head")),
             word => command.arg(word),
         };
@@ -111,7 +118,7 @@ mod tests {
     /// What forwarding alone needs, on keys that are not delayline's.
     const FORWARDING: [&str; 2] = ["RPUSH", "XADD"];
     /// What is sent beside the scripts.
-    const SENT: [&str; 3] = ["EVAL", "EVALSHA", "SUBSCRIBE"];
+    const SENT: [&str; 7] = ["EVAL", "EVALSHA", "HSCAN", "INFO", "PING", "SUBSCRIBE", "UNSUBSCRIBE"];
 
     fn called(folder: &Path, names: &mut BTreeSet<String>) {
         for entry in std::fs::read_dir(folder).unwrap() {
