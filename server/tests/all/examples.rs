@@ -11,6 +11,7 @@ use tokio::time::timeout;
 
 use crate::program::{DELAYLINE, clean, signal, write};
 use crate::redis_server::RedisServer;
+use crate::service::Service;
 
 const JOBS: &str = "{\"payload\":{\"to\":\"kim\"},\"id\":\"kim:1\"}\n{\"payload\":\"hi\",\"encoding\":\"text\",\"id\":\"lee:1\"}\n";
 
@@ -152,6 +153,28 @@ async fn every_line_of_the_readme_runs() {
     for line in lines {
         place.runs(line).await;
     }
+}
+
+/// Each document's lines in one shell, in their order, against a service in memory.
+#[tokio::test]
+async fn every_line_for_curl_runs() {
+    let mut run = 0;
+    for path in ["README.md", "docs/getting-started.md"] {
+        let text = document(path);
+        let lines = fenced(&text, "sh").into_iter().filter(|line| line.contains("curl "));
+        let lines: Vec<&str> = lines.collect();
+        let service = Service::start().await;
+        let address = service.base.trim_start_matches("http://");
+        let lines_there = lines.join("\n").replace("localhost:4747", address);
+        let script = format!("curl() {{ command curl -sS --fail-with-body \"$@\"; }}\n{lines_there}");
+        let mut shell = clean("sh");
+        shell.args(["-eu", "-c", &script]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let output = timeout(Duration::from_secs(60), shell.output()).await.expect(path).unwrap();
+        assert!(output.status.success(), "{path}: {output:?}");
+        service.stop().await;
+        run += lines.len();
+    }
+    assert!(run >= 11, "{run} lines");
 }
 
 #[test]
