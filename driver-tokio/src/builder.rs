@@ -275,8 +275,9 @@ impl Opening<'_> {
             if is_over || why == Some(Refusal::Denied) {
                 return Err(self.unreachable(self.site.last_trouble(), why));
             }
-            let error = self.unreachable(self.site.last_trouble(), why);
-            tracing::warn!(%error, "waiting for Redis");
+            if let Some(why) = why {
+                tracing::warn!(address = self.address(), %why, "waiting for Redis");
+            }
         }
     }
 
