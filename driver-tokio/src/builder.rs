@@ -290,7 +290,9 @@ impl Opening<'_> {
         match (trouble, refusal) {
             (Some(Trouble { why, is_denied: true }), _) => Error::Denied { address, why },
             (_, Some(Refusal::Denied)) => {
-                Error::Denied { address, why: "it may not run scripts (EVALSHA, EVAL)".to_owned() }
+                let why =
+                    format!("it may not run scripts (EVALSHA, EVAL) on keys of the prefix {}", self.prefix);
+                Error::Denied { address, why }
             }
             (_, Some(why)) => Error::Refused { address, why },
             (Some(Trouble { why, .. }), None) => Error::Unreachable { address, why },
