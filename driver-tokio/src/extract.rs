@@ -6,8 +6,8 @@ use crate::{Context, Failure};
 /// What a handler may ask for as an argument: made from the delivery, and from the data of its worker. `T` is what the
 /// jobs of the queue are.
 ///
-/// [`Job`], [`Data`], [`Attempt`], [`Headers`], [`JobId`], [`QueueName`], [`Context`] and [`CancellationToken`] are such;
-/// so is what implements it elsewhere:
+/// [`Job`], [`Data`], [`Attempt`], [`Headers`], [`JobId`], [`QueueName`], [`Context`] and [`CancellationToken`] are such,
+/// and tuples of them; so is what implements it elsewhere:
 ///
 /// ```
 /// use delayline_tokio::{Context, Failure, FromContext, Job};

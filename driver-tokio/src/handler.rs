@@ -76,21 +76,25 @@ pub struct Blocking<F>(F);
 
 macro_rules! impl_handlers {
     ($($argument:ident)*) => {
+        impl<T, S, $($argument: FromContext<T, S>,)*> FromContext<T, S> for ($($argument,)*) {
+            #[allow(unused_variables)]
+            fn from_context(context: &Context, data: &S) -> Result<Self, Failure> {
+                Ok(($($argument::from_context(context, data)?,)*))
+            }
+        }
+
         impl<Function, Running, T, S, $($argument,)*> Handler<T, S, (Running, $($argument,)*)> for Function
         where
             Function: Fn($($argument),*) -> Running + Clone + Send + Sync + 'static,
             Running: Future<Output: IntoVerdict> + Send + 'static,
             $($argument: FromContext<T, S>,)*
         {
-            #[allow(non_snake_case, unused_variables)]
+            #[allow(non_snake_case)]
             fn call(&self, context: Context, data: &S) -> BoxFuture<'static, Result<Verdict, Failure>> {
-                $(
-                    let $argument = match $argument::from_context(&context, data) {
-                        Ok(argument) => argument,
-                        Err(failure) => return std::future::ready(Err(failure)).boxed(),
-                    };
-                )*
-                self($($argument),*).map(IntoVerdict::into_verdict).boxed()
+                match <($($argument,)*) as FromContext<T, S>>::from_context(&context, data) {
+                    Ok(($($argument,)*)) => self($($argument),*).map(IntoVerdict::into_verdict).boxed(),
+                    Err(failure) => std::future::ready(Err(failure)).boxed(),
+                }
             }
         }
 
@@ -100,30 +104,32 @@ macro_rules! impl_handlers {
             Done: IntoVerdict + 'static,
             $($argument: FromContext<T, S> + Send + 'static,)*
         {
-            #[allow(non_snake_case, unused_variables)]
+            #[allow(non_snake_case)]
             fn call(&self, context: Context, data: &S) -> BoxFuture<'static, Result<Verdict, Failure>> {
-                $(
-                    let $argument = match $argument::from_context(&context, data) {
-                        Ok(argument) => argument,
-                        Err(failure) => return std::future::ready(Err(failure)).boxed(),
-                    };
-                )*
-                let Blocking(function) = self.clone();
-                async move {
-                    let span = tracing::Span::current();
-                    let work = move || span.in_scope(|| function($($argument),*).into_verdict());
-                    match tokio::task::spawn_blocking(work).await {
-                        Ok(verdict) => verdict,
-                        Err(stopped) => match stopped.try_into_panic() {
-                            Ok(panic) => std::panic::resume_unwind(panic),
-                            Err(_) => Ok(Verdict::Release),
-                        },
+                match <($($argument,)*) as FromContext<T, S>>::from_context(&context, data) {
+                    Ok(($($argument,)*)) => {
+                        let Blocking(function) = self.clone();
+                        elsewhere(move || function($($argument),*).into_verdict()).boxed()
                     }
+                    Err(failure) => std::future::ready(Err(failure)).boxed(),
                 }
-                .boxed()
             }
         }
     };
+}
+
+/// Runs it on a thread that may block; its panic goes on here.
+async fn elsewhere(
+    work: impl FnOnce() -> Result<Verdict, Failure> + Send + 'static,
+) -> Result<Verdict, Failure> {
+    let span = tracing::Span::current();
+    match tokio::task::spawn_blocking(move || span.in_scope(work)).await {
+        Ok(verdict) => verdict,
+        Err(stopped) => match stopped.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Ok(Verdict::Release),
+        },
+    }
 }
 
 impl_handlers!();
