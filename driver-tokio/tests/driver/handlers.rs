@@ -1,26 +1,20 @@
 //! What workers call, with what, and what comes of it.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Display};
 use std::future::{Ready, ready};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use delayline_tokio::{
-    Attempt, Backoff, BoxError, CancellationToken, Client, Context, Data, Error, Failure, FromContext,
-    Handler, Headers, Invalid, Job, JobId, JobService, LostLease, Place, Queue, QueueName, QueueOptions,
-    Reason, Verdict, Worker, blocking,
+    Attempt, Backoff, CancellationToken, Client, Context, Data, Error, Failure, FromContext, Handler,
+    Headers, Invalid, Job, JobId, Place, QueueName, QueueOptions, Reason, Verdict, Worker, blocking,
 };
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::JoinHandle;
-use tower::layer::layer_fn;
 use tower::timeout::TimeoutLayer;
 use tower::timeout::error::Elapsed;
-use tower::{ServiceExt, service_fn};
 
 use crate::eventually;
-use crate::server::Server;
+use crate::running::{HOUR, NotSent, Teller, end, is_in, reason, run, tell, text};
 
 on_both_stores! {
     every_argument_is_filled
@@ -34,70 +28,8 @@ on_both_stores! {
     a_body_that_cannot_be_read_dies_and_others_go_on
     the_policy_sees_every_failure_and_may_decide_otherwise
     a_policy_that_panics_costs_the_attempt
-    a_timeout_is_a_failed_attempt
-    the_last_layer_is_the_outermost
-    layers_see_the_error_itself
-    a_tower_service_handles_jobs
     queues_share_a_worker_by_weight_and_max
     what_cannot_be_run_is_refused_with_what_to_do
-    a_lost_lease_aborts_the_handler
-    a_lost_lease_is_told_to_a_handler_that_cooperates
-    a_graceful_end_cancels_what_goes_on_past_the_grace
-}
-
-const HOUR: Duration = Duration::from_secs(3_600);
-
-type Running = JoinHandle<Result<(), Error>>;
-
-fn run<S: Send + 'static>(worker: Worker<S>) -> Running {
-    tokio::spawn(worker.run())
-}
-
-async fn end(client: Client, running: Running) {
-    client.close().await;
-    running.await.unwrap().unwrap();
-}
-
-/// Something that handlers tell, and what they told.
-fn tell<T: Send + 'static>() -> (Teller<T>, UnboundedReceiver<T>) {
-    let (tell, told) = unbounded_channel();
-    (Teller(tell), told)
-}
-
-struct Teller<T>(UnboundedSender<T>);
-
-impl<T> Clone for Teller<T> {
-    fn clone(&self) -> Teller<T> {
-        Teller(self.0.clone())
-    }
-}
-
-impl<T> Teller<T> {
-    fn tell(&self, what: T) {
-        drop(self.0.send(what));
-    }
-
-    /// Tells it, and is done.
-    fn then(&self, what: T) -> Ready<()> {
-        self.tell(what);
-        ready(())
-    }
-}
-
-fn text(text: impl Display) -> String {
-    text.to_string()
-}
-
-async fn reason(queue: &Queue<String>, id: &str) -> String {
-    let found = queue.inspect(id).await.unwrap().unwrap();
-    found.last_reason().unwrap_or_default().to_owned()
-}
-
-async fn is_in(queue: &Queue<String>, id: &str, place: Place) {
-    eventually("the job is there", async || {
-        queue.inspect(id).await.unwrap().is_some_and(|job| job.place == place && job.attempt() > 0)
-    })
-    .await;
 }
 
 async fn every_argument_is_filled(client: Client) {
@@ -229,22 +161,6 @@ async fn handlers_have_none_to_six_arguments(client: Client) {
         eventually(name, async || queue(name).stats(0).await.unwrap().counters.acked == 1).await;
     }
     end(client, running).await;
-}
-
-/// An error with a cause.
-#[derive(Debug)]
-struct NotSent(std::io::Error);
-
-impl Display for NotSent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the mail was not sent")
-    }
-}
-
-impl std::error::Error for NotSent {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.0)
-    }
 }
 
 async fn a_verdict_is_what_the_handler_returns(client: Client) {
@@ -418,102 +334,6 @@ async fn a_policy_that_panics_costs_the_attempt(client: Client) {
     end(client, running).await;
 }
 
-async fn a_timeout_is_a_failed_attempt(client: Client) {
-    let queue = client.queue::<String>("mails").unwrap();
-    let worker = Worker::new(&client)
-        .queue(&queue, async |_: Context| std::future::pending::<()>().await)
-        .layer(TimeoutLayer::new(Duration::from_millis(50)));
-    let running = run(worker);
-    queue.publish(&"x".into()).id("x").attempts(2).backoff(Backoff::None).await.unwrap();
-    is_in(&queue, "x", Place::Dead).await;
-    assert_eq!(reason(&queue, "x").await, "request timed out");
-    end(client, running).await;
-}
-
-async fn the_last_layer_is_the_outermost(client: Client) {
-    let queue = client.queue::<String>("mails").unwrap();
-    let (teller, mut told) = tell();
-    let named = |name: &'static str| {
-        let teller = teller.clone();
-        layer_fn(move |service: JobService| {
-            let (before, after) = (teller.clone(), teller.clone());
-            service
-                .map_request(move |context: Context| {
-                    before.tell(format!("into {name}"));
-                    context
-                })
-                .map_result(move |done: Result<Verdict, BoxError>| {
-                    after.tell(format!("out of {name}"));
-                    done
-                })
-        })
-    };
-    let inmost = teller.clone();
-    let handler = move |_: Context| inmost.then("handled".to_owned());
-    let worker = Worker::new(&client).layer(named("inner")).queue(&queue, handler).layer(named("outer"));
-    let running = run(worker);
-    queue.publish(&"x".into()).await.unwrap();
-    for what in ["into outer", "into inner", "handled", "out of inner", "out of outer"] {
-        assert_eq!(told.recv().await.unwrap(), what);
-    }
-    end(client, running).await;
-}
-
-async fn layers_see_the_error_itself(client: Client) {
-    async fn handle(Job(what): Job<String>) -> Result<(), Failure> {
-        match &*what {
-            "retry" => Err(NotSent(std::io::Error::other("no route")))?,
-            "later" => Err(Failure::retry_after(HOUR, NotSent(std::io::Error::other("no route")))),
-            _ => Err(Failure::bury(NotSent(std::io::Error::other("no route")))),
-        }
-    }
-    let queue = client.queue::<String>("mails").unwrap();
-    let (teller, mut told) = tell();
-    let looking = layer_fn(move |service: JobService| {
-        let teller = teller.clone();
-        service.map_err(move |error: BoxError| {
-            let mut chain: Vec<&(dyn std::error::Error + 'static)> = vec![&*error];
-            while let Some(cause) = chain[chain.len() - 1].source() {
-                chain.push(cause);
-            }
-            teller.tell(chain.iter().any(|error| error.is::<NotSent>()));
-            error
-        })
-    });
-    let running = run(Worker::new(&client).layer(looking).queue(&queue, handle));
-    for (what, place) in [("retry", Place::Delayed), ("later", Place::Delayed), ("bury", Place::Dead)] {
-        queue.publish(&what.into()).id(what).backoff(Backoff::Fixed { ms: 60_000 }).await.unwrap();
-        assert!(told.recv().await.unwrap(), "{what}");
-        is_in(&queue, what, place).await;
-        assert_eq!(reason(&queue, what).await, "the mail was not sent: no route");
-    }
-    end(client, running).await;
-}
-
-async fn a_tower_service_handles_jobs(client: Client) {
-    let queue = client.queue::<String>("mails").unwrap();
-    let (teller, mut told) = tell();
-    let service = service_fn(move |context: Context| {
-        let teller = teller.clone();
-        async move {
-            let job: String = context.job()?;
-            if job == "bury" {
-                return Err(Failure::bury("no use"));
-            }
-            teller.tell(job);
-            Ok(Verdict::Ack)
-        }
-    });
-    let worker = Worker::new(&client).service_with(&queue, QueueOptions { weight: 2, max: 3 }, service);
-    let running = run(worker);
-    queue.publish(&"bury".into()).id("bury").await.unwrap();
-    queue.publish(&"ann".into()).id("ann").await.unwrap();
-    assert_eq!(told.recv().await.unwrap(), "ann");
-    is_in(&queue, "bury", Place::Dead).await;
-    assert_eq!(reason(&queue, "bury").await, "no use");
-    end(client, running).await;
-}
-
 async fn queues_share_a_worker_by_weight_and_max(client: Client) {
     let (flooded, calm) =
         (client.queue::<String>("flooded").unwrap(), client.queue::<String>("calm").unwrap());
@@ -575,145 +395,6 @@ async fn what_cannot_be_run_is_refused_with_what_to_do(client: Client) {
         let refused = worker.run().await.unwrap_err();
         assert!(matches!(refused, Error::Config(_) | Error::Invalid(Invalid::Lease(_))), "{refused}");
     }
-}
-
-/// Tells when it is dropped.
-struct Dropped(Teller<&'static str>);
-
-impl Drop for Dropped {
-    fn drop(&mut self) {
-        self.0.tell("dropped");
-    }
-}
-
-/// Takes the lease of the queue's only job away, and puts another job in its place.
-async fn steal(queue: &Queue<String>) {
-    queue.destroy().await.unwrap().unwrap();
-    queue.publish(&"another".into()).id("x").delay(HOUR).await.unwrap();
-}
-
-async fn a_lost_lease_aborts_the_handler(client: Client) {
-    let queue = client.queue::<String>("stolen").unwrap();
-    let (teller, mut told) = tell();
-    let handler = move |context: Context| {
-        let dropped = Dropped(teller.clone());
-        async move {
-            dropped.0.tell("begun");
-            std::future::pending::<()>().await;
-            drop(context);
-        }
-    };
-    let running = run(Worker::new(&client).lease(Duration::from_secs(1)).queue(&queue, handler));
-    queue.publish(&"x".into()).id("x").await.unwrap();
-    assert_eq!(told.recv().await.unwrap(), "begun");
-    steal(&queue).await;
-    assert_eq!(told.recv().await.unwrap(), "dropped");
-    let left = queue.inspect("x").await.unwrap().unwrap();
-    assert_eq!((left.place, left.attempt()), (Place::Delayed, 0));
-    end(client, running).await;
-}
-
-async fn a_lost_lease_is_told_to_a_handler_that_cooperates(client: Client) {
-    let queue = client.queue::<String>("stolen").unwrap();
-    let (teller, mut told) = tell();
-    let handler = move |token: CancellationToken, Job(what): Job<String>| {
-        let teller = teller.clone();
-        async move {
-            teller.tell("begun");
-            if what == "x" {
-                token.cancelled().await;
-                teller.tell("cancelled");
-            }
-        }
-    };
-    let worker = Worker::new(&client)
-        .lease(Duration::from_secs(1))
-        .on_lost_lease(LostLease::Cooperate)
-        .queue(&queue, handler);
-    let running = run(worker);
-    queue.publish(&"x".into()).id("x").await.unwrap();
-    assert_eq!(told.recv().await.unwrap(), "begun");
-    steal(&queue).await;
-    assert_eq!(told.recv().await.unwrap(), "cancelled");
-    queue.publish(&"y".into()).await.unwrap();
-    assert_eq!(told.recv().await.unwrap(), "begun");
-    eventually("the second is acked", async || queue.stats(0).await.unwrap().counters.acked == 1).await;
-    assert_eq!(queue.inspect("x").await.unwrap().unwrap().place, Place::Delayed);
-    end(client, running).await;
-}
-
-async fn a_graceful_end_cancels_what_goes_on_past_the_grace(client: Client) {
-    let queue = client.queue::<String>("stopping").unwrap();
-    let aside = client.queue::<String>("aside").unwrap();
-    let (teller, mut told) = tell();
-    let asked = teller.clone();
-    let handler = move |token: CancellationToken| {
-        let (teller, aside) = (teller.clone(), teller.clone());
-        let cancelled = token.cancelled_owned();
-        tokio::spawn(async move {
-            cancelled.await;
-            aside.tell("cancelled");
-        });
-        async move {
-            teller.tell("begun");
-            std::future::pending::<()>().await;
-        }
-    };
-    let thread = blocking(move |token: CancellationToken| {
-        asked.tell("begun");
-        while !token.is_cancelled() {
-            std::thread::yield_now();
-        }
-        asked.tell("cancelled");
-    });
-    let worker =
-        Worker::new(&client).grace(Duration::from_millis(200)).queue(&queue, handler).queue(&aside, thread);
-    for queue in [&queue, &aside] {
-        queue.publish(&"x".into()).id("x").await.unwrap();
-    }
-    let begun = async {
-        for _ in 0..2 {
-            assert_eq!(told.recv().await.unwrap(), "begun");
-        }
-    };
-    worker.run_until(begun).await.unwrap();
-    for _ in 0..2 {
-        assert_eq!(told.recv().await.unwrap(), "cancelled");
-    }
-    for queue in [&queue, &aside] {
-        let job = queue.inspect("x").await.unwrap().unwrap();
-        assert_eq!((job.place, job.attempt(), job.deliveries()), (Place::Ready, 0, 1));
-        assert_eq!(queue.stats(0).await.unwrap().counters.released, 1);
-    }
-}
-
-/// While Redis stands still nobody renews: the handler is stopped when its lease is over, and its job runs again.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lease_that_ends_while_redis_stands_still_aborts_the_handler() {
-    let server = Server::spawn();
-    let client = Client::connect(&server.url()).await.unwrap();
-    let queue = client.queue::<String>("paused").unwrap();
-    let (teller, mut told) = tell();
-    let handler = move |Attempt(attempt): Attempt| {
-        let dropped = Dropped(teller.clone());
-        async move {
-            dropped.0.tell(if attempt == 1 { "begun" } else { "begun again" });
-            std::future::pending::<()>().await;
-        }
-    };
-    let worker = Worker::new(&client)
-        .lease(Duration::from_secs(1))
-        .grace(Duration::from_millis(100))
-        .queue(&queue, handler);
-    let running = run(worker);
-    queue.publish(&"x".into()).id("x").await.unwrap();
-    assert_eq!(told.recv().await.unwrap(), "begun");
-    server.signal("-STOP");
-    assert_eq!(told.recv().await.unwrap(), "dropped");
-    server.signal("-CONT");
-    assert_eq!(told.recv().await.unwrap(), "begun again");
-    assert_eq!(queue.stats(0).await.unwrap().counters.ended, 1);
-    end(client, running).await;
 }
 
 /// A handler is whatever has the arguments, wherever it is made.

@@ -27,7 +27,13 @@ macro_rules! on_both_stores {
 mod connecting;
 #[cfg(feature = "memory")]
 mod handlers;
+#[cfg(feature = "memory")]
+mod layers;
+#[cfg(feature = "memory")]
+mod leases;
 mod outages;
+#[cfg(feature = "memory")]
+mod running;
 #[cfg(feature = "memory")]
 mod scenarios;
 mod server;
