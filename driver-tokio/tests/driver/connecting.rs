@@ -82,7 +82,7 @@ async fn what_keeps_us_from_connecting_is_said_without_the_password() {
     }
     assert!(denied.to_string().contains("authentication"), "{denied}");
     assert!(down.to_string().contains("refused"), "{down}");
-    let missing = Client::connect("rediss://:hunter2@localhost").await.unwrap_err();
+    let missing = builder().connect("rediss://:hunter2@localhost").await.unwrap_err();
     if cfg!(not(feature = "tls")) {
         let feature = AddressError::Feature { scheme: "rediss", feature: "tls" };
         assert_eq!(missing, Error::Address(feature));
