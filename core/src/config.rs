@@ -7,8 +7,8 @@ use crate::{Backoff, Ceiling, Compression, QueueName, Shards};
 /// The longest poll and pump lease that suit the scripts, which forget after 10 min who waits, and announce heads less than
 /// 15 s ahead.
 const SCRIPTS: [(u64, &str); 2] = [(540_000, "100 to 540,000"), (30_000, "1,000 to 30,000")];
-/// As long as a store of the same pace may allow.
-const DAY: (u64, &str) = (86_400_000, "at most 86,400,000");
+/// The longest that suit a store whose clock is the engine's, and whose owner sets its pace.
+const SAME_CLOCK: [(u64, &str); 2] = [(86_400_000, "100 to 86,400,000"), (86_400_000, "1,000 to 86,400,000")];
 
 /// What an engine is to do, and its limits. [`Config::default`] suits a producer; times are in milliseconds.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,7 +127,7 @@ impl Config {
         check("reserve_max", self.reserve_max.into(), 1, 256, "1 to 256")?;
         check("reserve_bytes", self.reserve_bytes, 4_096, 64 << 20, "4,096 to 67,108,864")?;
         let [(longest_poll, polls), (longest_lease, leases)] =
-            if self.same_clock { [DAY, DAY] } else { SCRIPTS };
+            if self.same_clock { SAME_CLOCK } else { SCRIPTS };
         check("poll_ms", self.poll_ms, 100, longest_poll, polls)?;
         check("pump_lease_ms", self.pump_lease_ms, 1_000, longest_lease, leases)?;
         check("flight_ms", self.flight_ms, 10, 60_000, "10 to 60,000")?;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use delayline_core::{Job as Delivery, JobId, QueueName};
 use tokio_util::sync::CancellationToken;
 
-use crate::Failure;
 use crate::codec::Coder;
+use crate::{Failure, extract};
 
 /// What is known of the delivery that a handler is called for: the job's id, queue, attempt, due time, headers and body,
 /// by [`Delivery`], and whether its lease is lost.
@@ -59,9 +59,9 @@ impl Context {
         self.delivery.attempt >= self.delivery.max_attempts
     }
 
-    /// The value of a header; names are told apart by case.
+    /// The value of the first header of this name; names are told apart by case.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.delivery.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        extract::header(&self.delivery.headers, name)
     }
 
     /// The delivery for itself.

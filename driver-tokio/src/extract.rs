@@ -56,8 +56,12 @@ pub struct Headers(pub Vec<(String, String)>);
 impl Headers {
     /// The value of the first header of this name; names are told apart by case.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        header(&self.0, name)
     }
+}
+
+pub(crate) fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
 }
 
 impl<T: 'static, S> FromContext<T, S> for Job<T> {

@@ -119,8 +119,7 @@ impl Publish {
     }
 
     /// Its name in its queue. If a job of this name is there, be it a dead letter, nothing changes and the answer is a
-    /// duplicate. A name is
-    /// drawn if none is given. One that cannot be used is [`Error::Name`] when this is awaited.
+    /// duplicate. A name is drawn if none is given. One that cannot be used is [`Error::Name`] when this is awaited.
     pub fn id(mut self, id: impl TryInto<JobId, Error: Into<NameError>>) -> Publish {
         match id.try_into() {
             Ok(id) => self.id = Some(id),

@@ -1,8 +1,11 @@
 //! The delayline service and command line.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use tokio::runtime::Runtime;
+
+const PATIENCE: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
     let runtime = match Runtime::new() {
@@ -13,7 +16,7 @@ fn main() -> ExitCode {
         }
     };
     let code = runtime.block_on(delayline::run(std::env::args_os()));
-    // A read from stdin that is under way cannot be ended: nobody waits for it.
-    runtime.shutdown_background();
+    // What was started is killed as its task ends; a read from stdin that is under way cannot be ended.
+    runtime.shutdown_timeout(PATIENCE);
     code
 }
