@@ -1,5 +1,6 @@
 use delayline_core::UnixMs;
 
+use crate::bug::Bug;
 use crate::script::Script;
 
 /// How many engines a wake tries.
@@ -32,6 +33,8 @@ impl Script<'_> {
     }
 
     pub(crate) fn lower_agenda(&mut self, at: Option<UnixMs>) {
+        let late_ms = if self.planted(Bug::AgendaLate) { 1_000 } else { 0 };
+        let at = at.map(|at| at + late_ms);
         let Some(at) = at.filter(|at| self.agenda.score(self.name).is_none_or(|old| *at < old)) else {
             return;
         };
@@ -46,7 +49,8 @@ impl Script<'_> {
         let queue = &self.queue;
         let retention = queue.meta.retention_ms();
         let purge = retention.and_then(|ms| queue.dead.first_score().map(|died| died + ms));
-        let at = earlier(next_due, queue.meta.lo.at());
+        let lease_end = queue.meta.lo.at().filter(|_| !self.planted(Bug::AgendaWithoutLeases));
+        let at = earlier(next_due, lease_end);
         earlier(earlier(at, queue.exp.first_score()), purge)
     }
 

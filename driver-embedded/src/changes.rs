@@ -1,5 +1,6 @@
 use delayline_core::{Fence, JobId, Phase, Reason, State, UnixMs};
 
+use crate::bug::Bug;
 use crate::meta::lower;
 use crate::script::Script;
 
@@ -81,7 +82,9 @@ impl Script<'_> {
         state.phase = Phase::Dead;
         state.reason = reason;
         self.changes.into.state.push((id.clone(), state.clone()));
-        self.changes.into.dead.push((id.clone(), self.now));
+        if !self.planted(Bug::DeadLetterLost) {
+            self.changes.into.dead.push((id.clone(), self.now));
+        }
         self.queue.meta.counters.died += 1;
         if let Some(ms) = self.queue.meta.retention_ms() {
             self.note(self.now + ms);
@@ -99,7 +102,9 @@ impl Script<'_> {
             self.dies(id, state, Reason::new("expired"));
         } else {
             self.vanishes(id, state.as_ref());
-            self.queue.meta.counters.expired += 1;
+            if !self.planted(Bug::LostCounter) {
+                self.queue.meta.counters.expired += 1;
+            }
         }
     }
 

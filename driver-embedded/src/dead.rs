@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 
 use delayline_core::{DeadLetters, JobId, Phase, Reply, State, UnixMs};
 
+use crate::bug::Bug;
 use crate::changes::never_delivered;
 use crate::script::Script;
 
@@ -21,7 +22,9 @@ impl Script<'_> {
         for id in &named.ids {
             let mut state = self.queue.state.get(id).cloned().unwrap_or_else(|| never_delivered(now));
             state.phase = if state.has(State::BY_VERDICT) { Phase::Waiting } else { Phase::Ended };
-            state.attempts = 0;
+            if !self.planted(Bug::RequeueKeepsAttempts) {
+                state.attempts = 0;
+            }
             state.due = now;
             self.changes.out.dead.push(id.clone());
             self.changes.into.state.push((id.clone(), state));

@@ -1,6 +1,7 @@
 use bytes::Bytes;
 use delayline_core::{Forward, JobId, UnixMs};
 
+use crate::bug::Bug;
 use crate::destination::{add, push};
 use crate::script::Script;
 use crate::sift::DueJob;
@@ -27,6 +28,9 @@ impl Script<'_> {
         }
         let jobs = self.sift(ready);
         let plain = self.plain(&forward, jobs);
+        if self.planted(Bug::ForwardsTwice) {
+            let _ = self.append(&forward, &plain);
+        }
         let appended = self.append(&forward, &plain);
         let done = match appended {
             Ok(()) => {

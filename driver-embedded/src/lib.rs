@@ -8,6 +8,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod agenda;
+mod bug;
 mod changes;
 mod config;
 mod dead;
@@ -32,9 +33,10 @@ mod tend;
 mod waiting;
 mod zset;
 
+pub use bug::Bug;
 pub use dump::Dumped;
 pub use notices::Notice;
-pub use store::{Faults, Store};
+pub use store::Store;
 
 #[cfg(test)]
 mod tests;

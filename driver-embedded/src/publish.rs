@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 
-use delayline_core::{Ceiling, Entry, Full, PublishOutcome, Reply, Session, UnixMs};
+use delayline_core::{Ceiling, Entry, Full, Phase, PublishOutcome, Reply, Session, State, UnixMs};
 
+use crate::bug::Bug;
 use crate::meta::raise;
 use crate::script::Script;
 use crate::session::{Answer, Recall, Verb};
@@ -26,7 +27,10 @@ impl Script<'_> {
         };
         let answer = Answer::Published { since: time, outcomes: outcomes.clone() };
         self.remember(session, Verb::Publish, UnixMs(0), answer);
-        self.lower_agenda(self.soon);
+        if !self.planted(Bug::AgendaNotLowered) {
+            self.lower_agenda(self.soon);
+        }
+        self.woken &= !self.planted(Bug::NoWakeOnPublish);
         self.announce();
         Reply::Published { time, since: time, outcomes, full }
     }
@@ -57,7 +61,9 @@ impl Script<'_> {
             let state = self.queue.state.get(&job.id).cloned();
             let outcome = if !waits && !follows && state.is_none() {
                 PublishOutcome::New
-            } else if (waits || follows) && job.replace {
+            } else if (waits || follows) && (job.replace || self.planted(Bug::DuplicateReplaces))
+                || job.replace && self.planted(Bug::ReplacesLeased) && is_held(state.as_ref())
+            {
                 if !follows {
                     self.is_forgotten(&job.id, state.as_ref());
                     others = others.saturating_sub(1);
@@ -113,4 +119,8 @@ impl Script<'_> {
             self.names.insert(self.name.clone());
         }
     }
+}
+
+fn is_held(state: Option<&State>) -> bool {
+    state.is_some_and(|state| state.phase == Phase::Leased)
 }

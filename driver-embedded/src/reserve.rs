@@ -1,6 +1,7 @@
 use delayline_core::{Fence, Grant, Identity, JobId, Phase, Reason, Reply, Session, State, UnixMs};
 
 use crate::agenda::earlier;
+use crate::bug::Bug;
 use crate::meta::Lo;
 use crate::script::Script;
 use crate::session::{Answer, Recall, Verb};
@@ -37,7 +38,8 @@ impl Script<'_> {
             Recall::Again(_) | Recall::New => {}
         }
         self.reap(REAPED_AT_ONCE);
-        let open = !self.queue.meta.paused && self.queue.meta.config.forward.is_none();
+        let paused = self.queue.meta.paused && !self.planted(Bug::PausedGrants);
+        let open = !paused && self.queue.meta.config.forward.is_none();
         let asked = open && ask.want > 0;
         let FirstDue { jobs: due, next: next_due, more } =
             if asked { self.first_due(ask.want, ask.max_bytes) } else { FirstDue::default() };
@@ -89,8 +91,10 @@ impl Script<'_> {
 
     fn first_due(&self, want: usize, max_bytes: u64) -> FirstDue {
         let mut first = FirstDue::default();
+        let want = if self.planted(Bug::UnboundedMove) { self.queue.due.len() } else { want };
+        let early_ms = u64::from(self.planted(Bug::EarlyPromotion));
         for (id, due) in self.queue.due.iter().take(want + 1) {
-            if due > self.now {
+            if due > self.now + early_ms {
                 first.next = Some(due);
                 break;
             }
@@ -111,15 +115,20 @@ impl Script<'_> {
     /// Never one that was: the clock, or one more than the last.
     fn next_fence(&self) -> Fence {
         let last = self.queue.meta.fence.map_or(0, |fence| fence.0);
+        if self.planted(Bug::FenceShared) {
+            return Fence(last.max(self.time.0 - self.time.0 % 1_000_000));
+        }
         Fence(self.time.0.max(last + 1))
     }
 
     fn grant_all(&mut self, found: Vec<DueJob>, fence: Fence, lease_end: UnixMs) -> Vec<Grant> {
         let jobs: Vec<Grant> = found.into_iter().map(|job| self.grant(job, fence, lease_end)).collect();
         if !jobs.is_empty() {
+            let raised = self.planted(Bug::ReapLate);
             let meta = &mut self.queue.meta;
             meta.fence = Some(fence);
-            meta.lo = Lo::of(earlier(meta.lo.at(), Some(lease_end)));
+            let first = meta.lo.at().filter(|_| !raised);
+            meta.lo = Lo::of(earlier(first, Some(lease_end)));
             meta.counters.granted += jobs.len() as u64;
         }
         jobs
@@ -138,7 +147,7 @@ impl Script<'_> {
         let state = State {
             phase: Phase::Leased,
             fence,
-            attempts: attempts.saturating_add(1),
+            attempts: attempts.saturating_add(u16::from(!self.planted(Bug::AttemptNotCounted))),
             max,
             deliveries: deliveries.saturating_add(1).min(DELIVERIES_MAX),
             flags: flag(ttl, State::TTL)
@@ -149,7 +158,10 @@ impl Script<'_> {
             reason,
         };
         self.changes.into.state.push((id.clone(), state.clone()));
-        self.changes.into.leased.push((id.clone(), lease_end));
+        let early_ms = if self.planted(Bug::WrongLeaseEnd) { 1_000 } else { 0 };
+        if !self.planted(Bug::LeaseForgotten) {
+            self.changes.into.leased.push((id.clone(), UnixMs(lease_end.0.saturating_sub(early_ms))));
+        }
         Grant { id, due, record, state }
     }
 

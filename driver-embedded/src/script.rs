@@ -2,12 +2,13 @@ use std::collections::BTreeSet;
 
 use delayline_core::{Command, Due, QueueName, Reply, Shard, UnixMicros, UnixMs};
 
+use crate::bug::Bug;
 use crate::changes::Changes;
 use crate::destination::Destinations;
 use crate::notices::Notices;
 use crate::queue::Queue;
 use crate::reserve::Ask;
-use crate::store::{Faults, Pace};
+use crate::store::Pace;
 use crate::zset::Zset;
 
 /// One run of a script over one queue: the keys it declares, the clock it read, what it is about to change and announce.
@@ -22,7 +23,7 @@ pub(crate) struct Script<'a> {
     pub(crate) destinations: &'a mut Destinations,
     pub(crate) notices: &'a mut Notices,
     pub(crate) pace: Pace,
-    pub(crate) faults: Faults,
+    pub(crate) bug: Option<Bug>,
     pub(crate) changes: Changes,
     pub(crate) soon: Option<UnixMs>,
     pub(crate) head: Option<UnixMs>,
@@ -33,6 +34,10 @@ impl Script<'_> {
     /// A delay counts from the call and rounds up; no delay means now.
     pub(crate) fn after(&self, ms: u64) -> UnixMs {
         Due::After { ms }.counted_from(self.time)
+    }
+
+    pub(crate) fn planted(&self, bug: Bug) -> bool {
+        self.bug == Some(bug)
     }
 
     pub(crate) fn run(mut self, command: &Command) -> Reply {

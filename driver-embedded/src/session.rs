@@ -2,6 +2,7 @@ use delayline_core::{
     CancelOutcome, Fence, Identity, JobId, PublishOutcome, RescheduleOutcome, Session, UnixMicros, UnixMs,
 };
 
+use crate::bug::Bug;
 use crate::script::Script;
 
 /// How long a session is kept at least.
@@ -54,12 +55,19 @@ impl Lane {
 
 impl Script<'_> {
     pub(crate) fn recall(&self, session: &Session, verb: Verb) -> Recall {
-        if self.faults.ignore_sessions {
+        let not_idempotent = match verb {
+            Verb::Publish => Bug::PublishNotIdempotent,
+            Verb::Reserve => Bug::ReserveNotIdempotent,
+            Verb::Change => Bug::CancelNotIdempotent,
+        };
+        if self.planted(Bug::SessionIgnored) || self.planted(not_idempotent) {
             return Recall::New;
         }
         match self.queue.meta.lanes.get(&Lane::of(session, verb)) {
             Some(past) if past.sequence == session.sequence => Recall::Again(past.answer.clone()),
-            Some(past) if past.sequence > session.sequence => Recall::Superseded,
+            Some(past) if past.sequence > session.sequence && !self.planted(Bug::SupersededAccepted) => {
+                Recall::Superseded
+            }
             _ => Recall::New,
         }
     }

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use delayline_core::{Fence, JobId, Phase, Reason, Reply, SettleOutcome, Settlement, State, UnixMs};
 
+use crate::bug::Bug;
 use crate::changes::set_flag;
 use crate::meta::Lo;
 use crate::script::Script;
@@ -41,7 +42,8 @@ impl Script<'_> {
         let Some(state) = state else {
             return (SettleOutcome::Gone, None);
         };
-        if state.phase != Phase::Leased || state.fence != fence {
+        let fenced = state.fence != fence && !self.planted(Bug::AckWithoutFenceCheck);
+        if state.phase != Phase::Leased || fenced {
             let repeat = state.fence == fence && state.has(State::BY_VERDICT);
             return (if repeat { SettleOutcome::Repeat } else { SettleOutcome::Stale }, Some(state));
         }
@@ -61,26 +63,31 @@ impl Script<'_> {
     }
 
     fn judge(&mut self, id: &JobId, settlement: &Settlement, mut state: State) -> (SettleOutcome, State) {
+        let bug = self.bug;
         let counters = &mut self.queue.meta.counters;
         let due = match settlement {
             Settlement::Ack => state.due,
             Settlement::Nack { after_ms, reason } => {
                 counters.nacked += 1;
-                if state.attempts >= state.max {
+                if state.attempts >= state.max + u16::from(bug == Some(Bug::OneAttemptMore)) {
                     return self.buried(id, state, reason);
                 }
-                state.reason = reason.clone();
-                self.after(*after_ms)
+                if bug != Some(Bug::NackLosesReason) {
+                    state.reason = reason.clone();
+                }
+                self.after(if bug == Some(Bug::NackWithoutDelay) { 0 } else { *after_ms })
             }
             Settlement::Snooze { after_ms } => {
                 counters.snoozed += 1;
-                state.attempts = state.attempts.saturating_sub(1);
+                let back = u16::from(bug != Some(Bug::SnoozeSpendsAttempt));
+                state.attempts = state.attempts.saturating_sub(back);
                 self.after(*after_ms)
             }
             Settlement::Release { after_ms } => {
                 counters.released += 1;
                 state.attempts = state.attempts.saturating_sub(1);
-                if *after_ms > 0 { self.after(*after_ms) } else { state.due }
+                let keeps = *after_ms == 0 && bug != Some(Bug::ReleaseLosesDue);
+                if keeps { state.due } else { self.after(*after_ms) }
             }
             Settlement::Bury { reason } => return self.buried(id, state, reason),
         };

@@ -1,6 +1,7 @@
 use bytes::Bytes;
 use delayline_core::{JobId, Reason, State, UnixMs};
 
+use crate::bug::Bug;
 use crate::changes::set_flag;
 use crate::script::Script;
 
@@ -96,7 +97,7 @@ impl Script<'_> {
         for id in ids {
             let size = self.queue.big.score(id).unwrap_or(0) as u64;
             bytes += size.max(SMALL_BYTES);
-            if bytes > max_bytes {
+            if bytes > max_bytes && !self.planted(Bug::MaxBytesIgnored) {
                 return fit.max(1);
             }
             fit += 1;
@@ -115,7 +116,7 @@ impl Script<'_> {
         let expiry = self.queue.exp.score(&id);
         let (big, ttl) = (self.queue.big.contains(&id), expiry.is_some());
         self.changes.out.due.push(id.clone());
-        if expiry.is_some_and(|expiry| expiry <= self.now) {
+        if expiry.is_some_and(|expiry| expiry <= self.now) && !self.planted(Bug::ExpiredGranted) {
             self.expires(&id, state, due);
             return None;
         }

@@ -1,6 +1,7 @@
 use bytes::Bytes;
 use delayline_core::{Command, DeadLetters, Identity, JobId, QueueName, Reply, Shard, Shards, UnixMicros};
 
+use crate::bug::Bug;
 use crate::changes::Changes;
 use crate::destination::Destinations;
 use crate::notices::{Notice, Notices};
@@ -24,7 +25,7 @@ pub struct Store {
     pub(crate) destinations: Destinations,
     notices: Notices,
     pace: Pace,
-    faults: Faults,
+    bug: Option<Bug>,
 }
 
 /// What follows from how often engines look.
@@ -42,14 +43,6 @@ impl Pace {
     }
 }
 
-/// Bugs that can be switched on, to show that a simulation finds them.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Faults {
-    /// No batch is taken for a repeat or for superseded.
-    pub ignore_sessions: bool,
-}
-
 impl Store {
     /// An empty store over so many shards.
     pub fn new(shards: Shards) -> Store {
@@ -60,7 +53,7 @@ impl Store {
             destinations: Destinations::new(),
             notices: Notices::default(),
             pace: Pace::of(30_000, 30_000),
-            faults: Faults::default(),
+            bug: None,
         }
     }
 
@@ -128,10 +121,10 @@ impl Store {
         self.notices.poll()
     }
 
-    /// The bugs to be switched on.
+    /// Breaks the store: it makes this mistake from now on, and no other.
     #[doc(hidden)]
-    pub fn faults_mut(&mut self) -> &mut Faults {
-        &mut self.faults
+    pub fn plant(&mut self, bug: Option<Bug>) {
+        self.bug = bug;
     }
 
     /// Damages the store: the id's record is this, and nothing else of it changes.
@@ -170,7 +163,7 @@ impl Store {
             destinations: &mut self.destinations,
             notices: &mut self.notices,
             pace: self.pace,
-            faults: self.faults,
+            bug: self.bug,
             changes: Changes::default(),
             soon: None,
             head: None,

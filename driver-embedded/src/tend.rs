@@ -1,6 +1,7 @@
 use delayline_core::{Forward, JobId, Phase, Reply, State, UnixMs};
 
 use crate::agenda::earlier;
+use crate::bug::Bug;
 use crate::changes::set_flag;
 use crate::script::Script;
 use crate::session::SESSION_MS;
@@ -12,6 +13,7 @@ const REAPED_AT_ONCE: usize = 100;
 impl Script<'_> {
     /// See `tend.lua`.
     pub(crate) fn tend(&mut self, limit: usize, to: Option<&Forward>) -> Reply {
+        let limit = if self.planted(Bug::UnboundedTend) { 1_000_000 } else { limit };
         let reaped_at_once = limit.min(REAPED_AT_ONCE);
         let ended = self.reap(reaped_at_once);
         let expired = self.expire(limit);
@@ -33,7 +35,7 @@ impl Script<'_> {
             next = earlier(next, Some(self.now + FORWARD_RETRY_MS));
         }
         self.set_agenda(next);
-        self.woken = ready && !paused;
+        self.woken = ready && !paused && !self.planted(Bug::NoWakeOnTend);
         self.announce();
         let [ended, expired, purged, forwarded] =
             [ended, expired, purged, forwarded].map(|count| count as u64);

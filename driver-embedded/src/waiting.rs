@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 
 use delayline_core::{CancelOutcome, Due, JobId, Phase, Reply, RescheduleOutcome, Session, UnixMs};
 
+use crate::bug::Bug;
 use crate::script::Script;
 use crate::session::{Answer, Recall, Verb};
 
@@ -25,9 +26,13 @@ impl Script<'_> {
         let state = self.queue.state.get(id).cloned();
         if seen.contains(id) {
             CancelOutcome::Gone
-        } else if self.queue.due.contains(id) {
+        } else if self.queue.due.contains(id)
+            || self.planted(Bug::CancelsLeased) && self.queue.leased.remove(id)
+        {
             seen.insert(id);
-            self.changes.out.due.push(id.clone());
+            if !self.planted(Bug::CancelLeavesGhost) {
+                self.changes.out.due.push(id.clone());
+            }
             self.vanishes(id, state.as_ref());
             self.queue.meta.counters.cancelled += 1;
             CancelOutcome::Cancelled

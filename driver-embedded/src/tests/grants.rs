@@ -1,6 +1,8 @@
 use super::*;
 use delayline_core::{Phase, PublishOutcome, RescheduleOutcome, State};
 
+use crate::Bug;
+
 #[test]
 fn a_delay_rounds_up_and_nothing_is_granted_before_it() {
     let mut bed = Bed::new();
@@ -91,7 +93,7 @@ fn a_lower_sequence_does_nothing() {
 #[test]
 fn without_sessions_a_repeat_runs_twice() {
     let mut bed = Bed::new();
-    bed.store.faults_mut().ignore_sessions = true;
+    bed.store.plant(Some(Bug::SessionIgnored));
     let session = bed.session(ALICE);
     bed.publish_as(session, vec![entry("a", 0)]);
     let fence = bed.reserve(1).fence;

@@ -132,7 +132,7 @@ impl World {
         let (mut plan, network, mut chaos) = (stream(), stream(), stream());
         let shards = Shards::new(*plan.pick(&[1, 1, 2])).expect("a number of shards");
         let mut store = Store::new(shards);
-        store.faults_mut().ignore_sessions = switches.ignore_sessions;
+        store.plant(switches.ignore_sessions.then_some(delayline_embedded::Bug::SessionIgnored));
         let faults = Faults::draw(&mut chaos);
         let mut world = World {
             now_us: 0,

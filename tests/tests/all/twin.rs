@@ -1,7 +1,7 @@
 //! The stores that are held against each other.
 
 use delayline_core::{Command, Identity, JobId, Keyspace, Prefix, QueueName, Reply, UnixMicros, Wakeup};
-use delayline_embedded::{Dumped, Store};
+use delayline_embedded::{Bug, Dumped, Store};
 use delayline_tests::{Contents, Dump, RedisServer, RedisStore};
 
 use crate::world::{ENGINES, World};
@@ -75,7 +75,7 @@ impl InMemory {
     /// An empty one that takes every repeat for something new.
     pub(crate) fn with_a_bug(world: &World) -> InMemory {
         let mut twin = InMemory::new(world);
-        twin.store.faults_mut().ignore_sessions = true;
+        twin.store.plant(Some(Bug::SessionIgnored));
         twin
     }
 }
