@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use delayline_core::wire::Value;
+use delayline_embedded::Dumped;
 
 use crate::{Connection, words};
 
@@ -46,6 +47,22 @@ impl Contents {
                 Contents::Stream(entries.into_iter().map(fields).collect())
             }
             other => panic!("{key} is a {}", String::from_utf8_lossy(other)),
+        }
+    }
+}
+
+impl From<Dumped> for Contents {
+    fn from(dumped: Dumped) -> Contents {
+        match dumped {
+            Dumped::Hash(fields) => Contents::Hash(fields),
+            Dumped::Zset(members) => Contents::Sorted(members),
+            Dumped::Text(text) => Contents::Text(text),
+            Dumped::List(elements) => Contents::List(elements),
+            Dumped::Stream(entries) => {
+                let words =
+                    |(_, fields): (_, Vec<_>)| fields.into_iter().flat_map(|(name, value)| [name, value]);
+                Contents::Stream(entries.into_iter().map(|entry| words(entry).collect()).collect())
+            }
         }
     }
 }

@@ -60,6 +60,18 @@ impl RedisStore {
         }
     }
 
+    /// Hears no wake-ups of the engine any more.
+    ///
+    /// # Panics
+    /// If the connection is lost.
+    pub fn unsubscribe(&mut self, engine: Identity) {
+        let channels: Vec<String> =
+            self.keys.shards().iter().map(|shard| self.keys.wake_channel(shard, engine)).collect();
+        for channel in channels {
+            self.listener.send(&["UNSUBSCRIBE", &channel]).expect("a living connection");
+        }
+    }
+
     /// What was heard since it was asked last: channels and messages, in order.
     ///
     /// # Panics
@@ -71,6 +83,7 @@ impl RedisStore {
             let message = words(self.listener.receive().expect("a living connection"));
             let mut message = message.iter().map(shown);
             match message.next().as_deref() {
+                Some("unsubscribe") => {}
                 Some("message") => {
                     heard.push((message.next().unwrap_or_default(), message.next().unwrap_or_default()));
                 }

@@ -1,16 +1,56 @@
-//! The simulator: engines, the embedded store and the network in one thread on virtual time, everything drawn from one
-//! seed, with oracles after every step.
+//! The simulator: engines, a store and the network in one thread on virtual time, everything drawn from one seed, with
+//! oracles after every step.
 //!
-//! After `TigerBeetle`'s VOPR: first everything fails at random (safety), then faults stop and all must settle
-//! (liveness). Each seed draws which faults exist at all, and how often.
+//! After `TigerBeetle`'s VOPR and Turso's plans: a [`Plan`] says what callers ask and what fails; first everything fails
+//! (safety), then faults stop and all must settle (liveness). The store is the one in memory, or a real Redis whose
+//! clock the simulator holds. `tests/README.md` lists faults and oracles.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
-mod faults;
+mod clock;
+mod draw;
+mod marks;
 mod model;
+mod names;
 mod node;
-mod workload;
+mod plan;
+mod search;
+mod shrink;
+mod store;
+mod story;
+mod summary;
 mod world;
 
-pub use faults::{Faults, Switches};
+pub use delayline_embedded::Bug;
+pub use marks::{Marks, PATHS};
 pub use model::Violation;
-pub use world::{Failure, Report, run};
+pub use plan::Plan;
+pub use search::{Args, search};
+pub use shrink::shrink;
+pub use story::Story;
+pub use world::{Failure, Report};
+
+use crate::RedisStore;
+
+/// What the longest delivery of an edge process takes.
+const DELIVERY_MS: u64 = 300;
+
+/// Plays a plan on the store in memory, with a bug planted if one is named.
+///
+/// # Errors
+/// The first promise that was broken.
+pub fn run(plan: &Plan, bug: Option<Bug>, story: Option<Story>) -> Result<Report, Box<Failure>> {
+    let mut store = store::Memory::new(&names::keys(plan.shards), bug);
+    world::World::new(plan, &mut store, story).play()
+}
+
+/// Plays a plan on a real server, which holds nothing else.
+///
+/// # Errors
+/// The first promise that was broken.
+///
+/// # Panics
+/// If the server is lost.
+pub fn run_on(server: RedisStore, plan: &Plan, story: Option<Story>) -> Result<Report, Box<Failure>> {
+    let mut store = store::Server::new(server);
+    world::World::new(plan, &mut store, story).play()
+}

@@ -1,37 +1,81 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use delayline_core::{Config, Engine, Identity, Millis, Token};
+use delayline_core::{
+    Config, Engine, Held, Identity, Millis, Pumping, Shards, Subscription, Ticket, Token,
+};
 
-use super::workload::Asked;
+use super::DELIVERY_MS;
+use super::clock::Clock;
+use super::model::Instance;
+use super::names;
+use super::plan::{Edge, NodePlan, Pump};
+use crate::Random;
 
-/// A process with one engine: its clock, its callers, and whether it runs at all.
+/// A process with one engine: its clock, its callers, its network, and whether it runs at all.
 pub(super) struct Node {
     pub(super) engine: Option<Engine>,
     pub(super) config: Config,
-    /// Grows with each crash, so that what was meant for a former life is known.
+    pub(super) clock: Clock,
+    pub(super) machine: u8,
+    /// Grows with each start, so that what was meant for a former life is known.
     pub(super) life: u32,
     pub(super) asked: BTreeMap<Token, Asked>,
+    /// Round trips whose fate the driver does not know yet, and when they left.
+    pub(super) flying: BTreeMap<Ticket, u64>,
+    /// Grows with each break of its connections.
+    pub(super) connection: u32,
+    /// Jobs that run here.
+    pub(super) running: BTreeSet<Held>,
     pub(super) armed_us: Option<u64>,
     /// Stands still until then; what arrives meanwhile waits.
-    pub(super) paused_until_us: u64,
+    pub(super) still_until_us: u64,
     pub(super) hears: bool,
-    offset_ms: u64,
-    drift_ppm: u64,
+    pub(super) edge: Option<EdgeRun>,
+    /// Decides the fate of this node's messages.
+    pub(super) network: Random,
     tokens: u64,
 }
 
+/// What is left to a process that cron started.
+pub(super) struct EdgeRun {
+    pub(super) limits: Edge,
+    pub(super) trips: u32,
+    /// When it must be over, by its clock.
+    pub(super) ends: Millis,
+    /// Awaits until it is killed.
+    pub(super) dies_in: Option<u64>,
+    pub(super) draining: bool,
+}
+
+/// What a caller waits for.
+#[derive(Clone, Debug)]
+pub(super) enum Asked {
+    Publish(Instance),
+    Cancel(usize, u32),
+    Reschedule(usize, u32),
+    Take,
+    Other,
+}
+
 impl Node {
-    pub(super) fn new(config: Config, offset_ms: u64, drift_ppm: u64) -> Node {
+    pub(super) fn new(plan: &NodePlan, shards: u16, network: Random) -> Node {
+        let limits = plan.edge.clone();
+        let edge = limits.map(|limits| EdgeRun { limits, trips: 0, ends: Millis(0), dies_in: None, draining: false });
         Node {
             engine: None,
-            config,
+            config: config(plan, shards),
+            clock: Clock::new(plan.offset_ms, plan.drift_ppm),
+            machine: plan.machine,
             life: 0,
             asked: BTreeMap::new(),
+            flying: BTreeMap::new(),
+            connection: 0,
+            running: BTreeSet::new(),
             armed_us: None,
-            paused_until_us: 0,
+            still_until_us: 0,
             hears: false,
-            offset_ms,
-            drift_ppm,
+            edge,
+            network,
             tokens: 0,
         }
     }
@@ -39,20 +83,22 @@ impl Node {
     /// Starts afresh under a new identity.
     ///
     /// # Panics
-    /// If the simulator made a config that cannot be used.
-    pub(super) fn start(&mut self, identity: Identity, now_us: u64) {
-        let engine = Engine::new(self.config.clone(), identity, self.clock(now_us));
-        self.engine = Some(engine.expect("the simulator's configs are valid"));
+    /// If a plan's config cannot be used.
+    pub(super) fn start(&mut self, identity: Identity, now: Millis) {
+        let engine = Engine::new(self.config.clone(), identity, now);
+        self.engine = Some(engine.expect("a plan's configs are valid"));
         self.life += 1;
-        self.armed_us = None;
     }
 
-    pub(super) fn crash(&mut self) {
+    /// All it knew is gone.
+    pub(super) fn end(&mut self) {
         self.engine = None;
         self.life += 1;
         self.hears = false;
         self.armed_us = None;
         self.asked.clear();
+        self.flying.clear();
+        self.running.clear();
     }
 
     pub(super) fn token(&mut self) -> Token {
@@ -60,18 +106,34 @@ impl Node {
         Token(self.tokens)
     }
 
-    /// The node's own clock: offset, and fast by its drift.
-    pub(super) fn clock(&self, now_us: u64) -> Millis {
-        Millis(self.offset_ms + (now_us + now_us * self.drift_ppm / 1_000_000) / 1000)
+    /// How long before its end an edge process must take nothing new.
+    pub(super) fn leave_ms(&self) -> u64 {
+        DELIVERY_MS + 2 * self.config.flight_ms
     }
 
-    /// When the node's clock first shows `at`.
-    pub(super) fn when(&self, at: Millis, now_us: u64) -> u64 {
-        let own_us = at.0.saturating_sub(self.offset_ms).saturating_mul(1000);
-        let mut us = own_us.saturating_sub((own_us / 1_000_000 + 1) * self.drift_ppm);
-        while self.clock(us) < at {
-            us += 1;
-        }
-        us.max(now_us)
+    pub(super) fn is_idle(&self) -> bool {
+        self.flying.is_empty() && self.running.is_empty() && self.asked.is_empty()
+    }
+}
+
+fn config(plan: &NodePlan, shards: u16) -> Config {
+    let subscription =
+        |&(queue, weight, max): &(usize, u16, u16)| Subscription { queue: names::queue(queue), weight, max };
+    Config {
+        shards: Shards::new(shards).unwrap_or_default(),
+        subscriptions: plan.subscriptions.iter().map(subscription).collect(),
+        slots: plan.slots,
+        pump: match plan.pump {
+            Pump::Never => Pumping::Never,
+            Pump::WhileTaking => Pumping::WhileTaking,
+            Pump::Always => Pumping::Always,
+        },
+        lease_ms: plan.lease_ms,
+        poll_ms: plan.poll_ms,
+        pump_lease_ms: plan.pump_lease_ms,
+        flight_ms: plan.flight_ms,
+        reserve_max: plan.reserve_max,
+        reserve_bytes: plan.reserve_bytes,
+        ..Config::default()
     }
 }

@@ -1,4 +1,7 @@
 mod application;
+mod blows;
+mod edge;
+mod liveness;
 mod network;
 mod oracles;
 
@@ -7,44 +10,44 @@ use std::fmt;
 
 use delayline_core::wire::Form;
 use delayline_core::{
-    Ask, Command, Config, Credit, Engine, Held, Identity, Keyspace, Kind, Lease, Prefix, Reply, Shards,
-    Ticket, Token, UnixMicros, Verdict, Wakeup,
+    Command, Credit, Engine, Held, Identity, Keyspace, Lease, Reply, Ticket, Token, UnixMicros, Verdict,
+    Wakeup,
 };
-use delayline_embedded::Store;
 
-use super::faults::{Faults, Switches};
-use super::model::{Model, Tally, Violation, ensure};
+use super::marks::Marks;
+use super::model::{Checked, Instance, Ledger, Violation, Witness, ensure};
 use super::node::Node;
-use super::workload::{self, Act, Asked};
+use super::plan::{Act, Plan, QueuePlan, Rates, Strikes, Why};
+use super::store::Store;
+use super::{names, story::Story};
 use crate::Random;
 
 /// When a run begins, by Redis's clock.
 pub(super) const EPOCH_MS: u64 = 1_760_000_000_000;
-const SPAN_MS: u64 = 30_000;
-const SETTLE_MS: u64 = 90_000;
-const DRAIN_MS: u64 = 30_000;
 const CHECK_EVERY: u64 = 64;
 const SPIN_MAX: u32 = 200;
-const LIMIT_STEPS: u64 = 2_000_000;
+const LIMIT_STEPS: u64 = 400_000;
 
 /// A run that went well.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Report {
     /// Events carried out.
     pub steps: u64,
-    /// A hash of everything that happened: the same seed gives the same.
+    /// A hash of everything that happened: the same plan gives the same.
     pub trace: u64,
     /// Virtual time passed, in milliseconds.
     pub virtual_ms: u64,
-    /// What happened.
-    pub tally: Tally,
+    /// Jobs that were accepted.
+    pub accepted: u64,
+    /// The rare paths it reached.
+    pub marks: Marks,
+    /// How much of the time that settling may take it took, in percent.
+    pub settled_percent: u64,
 }
 
 /// A run that broke a promise.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The seed that does it again.
-    pub seed: u64,
     /// When, in virtual milliseconds.
     pub at_ms: u64,
     /// Which promise.
@@ -53,8 +56,7 @@ pub struct Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "seed {} at {} ms: {}", self.seed, self.at_ms, self.violation)?;
-        write!(f, "replay: cargo run --release -p delayline-tests --bin sim -- --seed {} --trace", self.seed)
+        write!(f, "at {} ms: {}", self.at_ms, self.violation)
     }
 }
 
@@ -62,22 +64,36 @@ impl fmt::Display for Failure {
 #[derive(Clone, Debug)]
 enum What {
     Timer(usize, u32),
-    Arrive { node: usize, life: u32, ticket: Ticket, commands: Vec<Command>, forms: Vec<Form>, fate: Fate },
-    Replies(usize, u32, Ticket, Vec<Reply>),
+    Arrive(Box<Request>),
+    Replies { node: usize, life: u32, connection: u32, ticket: Ticket, replies: Vec<Reply> },
     Loss(usize, u32, Ticket),
     Notice(usize, u32, Wakeup),
     Hears(usize, u32),
     Done(usize, u32, Held, Verdict),
     Settle(usize, u32, Lease, Verdict),
     Forget(usize, u32, Token),
-    Act(usize, Act),
-    Crash(usize),
+    Act(Act),
     Start(usize),
-    Pause(usize, u64),
-    Deafen(usize),
-    Flush,
+    Strike(Strikes),
+    Up,
     Heal,
+    Settled,
+    Purge,
     Drain,
+    End,
+}
+
+/// A round trip on its way.
+#[derive(Clone, Debug)]
+struct Request {
+    node: usize,
+    life: u32,
+    connection: u32,
+    ticket: Ticket,
+    commands: Vec<Command>,
+    forms: Vec<Form>,
+    fate: Fate,
+    copy: bool,
 }
 
 /// What becomes of a request that arrived.
@@ -88,131 +104,151 @@ enum Fate {
     Cut { after: usize },
 }
 
-struct World {
+/// Redis's process: whether it is there, what it knows beside its data, and its clock.
+#[derive(Default)]
+struct Redis {
+    scripts: BTreeSet<u8>,
+    down: bool,
+    still_until_us: u64,
+    refuses: Option<(Why, u64)>,
+    ahead_us: i64,
+    went_back: bool,
+    /// What was carried out, if a failover is to take some of it back.
+    log: Option<Vec<(UnixMicros, Command, Reply)>>,
+}
+
+pub(super) struct World<'a> {
     now_us: u64,
-    queue: BTreeMap<(u64, u64), What>,
+    agenda: BTreeMap<(u64, u64), What>,
     count: u64,
     steps: u64,
     trace: u64,
-    store: Store,
+    store: &'a mut dyn Store,
+    redis: Redis,
     keys: Keyspace,
-    scripts: BTreeSet<u8>,
+    queues: Vec<QueuePlan>,
     nodes: Vec<Node>,
-    model: Model,
-    faults: Faults,
-    network: Random,
-    chaos: Random,
+    ledger: Ledger,
+    witness: Witness,
+    marks: Marks,
+    rates: Rates,
+    span_ms: u64,
+    seed: u64,
     handlers: Random,
     identities: Random,
-    live_identities: BTreeMap<Identity, usize>,
-    print: bool,
+    live: BTreeMap<Identity, usize>,
+    /// Versions of jobs published again.
+    versions: u64,
+    story: Option<Story>,
+    checks: u64,
     calm: bool,
+    /// Whether nothing fails at all.
+    clear: bool,
+    last_act_us: u64,
+    /// From when the time to settle counts.
+    anchor_us: u64,
+    settled_us: Option<u64>,
+    drained_us: u64,
+    bound_us: u64,
+    over: bool,
 }
 
-/// Runs one seed.
-///
-/// # Errors
-/// The first promise that was broken.
-pub fn run(seed: u64, switches: Switches, print: bool) -> Result<Report, Box<Failure>> {
-    let mut world = World::new(seed, switches, print);
-    let result = world.play();
-    let at_ms = world.now_us / 1000;
-    match result {
-        Ok(()) => {
-            Ok(Report { steps: world.steps, trace: world.trace, virtual_ms: at_ms, tally: world.model.tally })
-        }
-        Err(violation) => Err(Box::new(Failure { seed, at_ms, violation })),
-    }
-}
-
-impl World {
-    fn new(seed: u64, switches: Switches, print: bool) -> World {
-        let mut root = Random::new(seed);
+impl<'a> World<'a> {
+    pub(super) fn new(plan: &Plan, store: &'a mut dyn Store, story: Option<Story>) -> World<'a> {
+        let mut root = Random::new(plan.seed ^ 0x5ee_d0f_4e7);
         let mut stream = || Random::new(root.any());
-        let (mut plan, network, mut chaos) = (stream(), stream(), stream());
-        let shards = Shards::new(*plan.pick(&[1, 1, 2])).expect("a number of shards");
-        let mut store = Store::new(shards);
-        store.plant(switches.ignore_sessions.then_some(delayline_embedded::Bug::SessionIgnored));
-        let faults = Faults::draw(&mut chaos);
+        let (handlers, identities) = (stream(), stream());
+        let nodes: Vec<Node> =
+            plan.nodes.iter().map(|node| Node::new(node, plan.shards, stream())).collect();
+        let fails_over = |strikes: &Strikes| matches!(strikes, Strikes::Failover { .. });
+        let uneven = |strikes: &Strikes| match strikes {
+            Strikes::Jump { .. } | Strikes::RedisJump { .. } => true,
+            Strikes::Suspend { counted, .. } => !counted,
+            Strikes::Failover { skew_ms, .. } => *skew_ms != 0,
+            _ => false,
+        };
+        let any = |what: &dyn Fn(&Strikes) -> bool| plan.blows.iter().any(|blow| what(&blow.what));
         let mut world = World {
             now_us: 0,
-            queue: BTreeMap::new(),
+            agenda: BTreeMap::new(),
             count: 0,
             steps: 0,
-            trace: seed,
+            trace: plan.seed,
             store,
-            keys: Keyspace::new(&Prefix::default(), shards),
-            scripts: BTreeSet::new(),
-            nodes: Vec::new(),
-            model: Model::default(),
-            faults,
-            network,
-            chaos,
-            handlers: stream(),
-            identities: stream(),
-            live_identities: BTreeMap::new(),
-            print,
+            redis: Redis { log: any(&fails_over).then(Vec::new), ..Redis::default() },
+            keys: names::keys(plan.shards),
+            queues: plan.queues.clone(),
+            nodes,
+            ledger: Ledger::default(),
+            witness: Witness { steady: !any(&uneven), ..Witness::default() },
+            marks: Marks::default(),
+            rates: plan.rates.clone(),
+            span_ms: plan.span_ms,
+            seed: plan.seed,
+            handlers,
+            identities,
+            live: BTreeMap::new(),
+            versions: 100,
+            story,
+            checks: if plan.seed.is_multiple_of(64) { 1 } else { CHECK_EVERY },
             calm: false,
+            clear: plan.is_clear(),
+            last_act_us: plan.acts.iter().map(|act| act.at_ms * 1000).max().unwrap_or(0),
+            anchor_us: 0,
+            settled_us: None,
+            drained_us: 0,
+            bound_us: 0,
+            over: false,
         };
-        world.plan(&mut plan, shards);
+        for (node, start) in plan.nodes.iter().enumerate() {
+            world.at(start.start_ms * 1000, What::Start(node));
+        }
+        for act in &plan.acts {
+            world.at(act.at_ms * 1000, What::Act(act.clone()));
+        }
+        for blow in &plan.blows {
+            world.at(blow.at_ms * 1000, What::Strike(blow.what.clone()));
+        }
+        world.at(plan.span_ms * 1000, What::Heal);
+        world.bound_us = world.bound_us(plan.set_back_ms());
         world
     }
 
-    fn plan(&mut self, plan: &mut Random, shards: Shards) {
-        let nodes = plan.number(2..=5);
-        for n in 0..nodes {
-            let mut config = Config { shards, pump: workload::pumping(plan), ..Config::default() };
-            if n == 0 || plan.percent(50) {
-                config.subscriptions = workload::subscriptions(plan);
-                config.slots = u16::try_from(plan.number(1..=12)).unwrap_or(1);
-            }
-            if n == 0 {
-                config.pump = delayline_core::Pumping::Always;
-                config.subscriptions = workload::queues()
-                    .map(|queue| delayline_core::Subscription { queue, weight: 1, max: 100 })
-                    .to_vec();
-            }
-            config.lease_ms = plan.number(1_000..=6_000);
-            config.poll_ms = plan.number(500..=10_000);
-            config.pump_lease_ms = plan.number(1_000..=10_000);
-            config.flight_ms = plan.number(50..=2_000);
-            config.reserve_max = u16::try_from(plan.number(1..=20)).unwrap_or(1);
-            self.nodes.push(Node::new(config, plan.number(0..=1_000_000), plan.number(0..=90)));
-            self.at(plan.number(0..=2_000_000), What::Start(usize::try_from(n).unwrap_or(0)));
+    /// Plays the plan to its end.
+    pub(super) fn play(mut self) -> Result<Report, Box<Failure>> {
+        match self.play_on() {
+            Ok(()) => Ok(Report {
+                steps: self.steps,
+                trace: self.trace,
+                virtual_ms: self.now_us / 1000,
+                accepted: self.ledger.accepted().count() as u64,
+                settled_percent: self.settled_percent(),
+                marks: self.marks,
+            }),
+            Err(violation) => Err(Box::new(Failure { at_ms: self.now_us / 1000, violation })),
         }
-        for (at_ms, node, act) in workload::draw(plan, nodes, SPAN_MS) {
-            self.at(at_ms * 1000, What::Act(node, act));
-        }
-        self.plan_chaos(nodes);
-        self.at(SPAN_MS * 1000, What::Heal);
-        self.at((SPAN_MS + SETTLE_MS) * 1000, What::Drain);
     }
 
-    fn plan_chaos(&mut self, nodes: u64) {
-        let span_us = SPAN_MS * 1000;
-        let mut chaos = self.chaos.clone();
-        let node = |chaos: &mut Random| usize::try_from(chaos.number(0..=nodes - 1)).unwrap_or(0);
-        for _ in 0..self.faults.crashes {
-            let (at, node) = (chaos.number(0..=span_us), node(&mut chaos));
-            self.at(at, What::Crash(node));
-            self.at(at + chaos.number(1_000..=5_000_000), What::Start(node));
+    fn play_on(&mut self) -> Checked {
+        while let Some(((at, _), what)) = self.agenda.pop_first() {
+            let by_ms = at / 1000;
+            ensure!(self.steps < LIMIT_STEPS, "an idle engine is idle", "{} steps by {by_ms} ms", self.steps);
+            self.now_us = at;
+            self.steps += 1;
+            self.hash(&what);
+            self.step(what)?;
+            if self.over {
+                break;
+            }
+            if self.steps.is_multiple_of(self.checks) {
+                self.check()?;
+            }
         }
-        for _ in 0..self.faults.pauses {
-            let (at, node) = (chaos.number(0..=span_us), node(&mut chaos));
-            self.at(at, What::Pause(node, chaos.number(500_000..=15_000_000)));
-        }
-        for _ in 0..self.faults.flushes {
-            self.at(chaos.number(0..=span_us), What::Flush);
-        }
-        for _ in 0..self.faults.deaf {
-            let (at, node) = (chaos.number(0..=span_us), node(&mut chaos));
-            self.at(at, What::Deafen(node));
-        }
-        self.chaos = chaos;
+        Ok(())
     }
 
     fn at(&mut self, us: u64, what: What) {
-        self.queue.insert((us.max(self.now_us), self.count), what);
+        self.agenda.insert((us.max(self.now_us), self.count), what);
         self.count += 1;
     }
 
@@ -220,53 +256,25 @@ impl World {
         self.at(self.now_us + us, what);
     }
 
-    fn play(&mut self) -> Result<(), Violation> {
-        let end_us = (SPAN_MS + SETTLE_MS + DRAIN_MS) * 1000;
-        while let Some(((at, _), what)) = self.queue.pop_first() {
-            if at > end_us {
-                break;
-            }
-            ensure!(
-                self.steps < LIMIT_STEPS,
-                "an idle engine is idle",
-                "{} steps by {} ms",
-                self.steps,
-                at / 1000
-            );
-            self.now_us = at;
-            self.steps += 1;
-            self.hash(&what);
-            self.step(what)?;
-            if self.steps.is_multiple_of(CHECK_EVERY) {
-                self.check()?;
-            }
-        }
-        self.now_us = end_us;
-        self.check()?;
-        self.check_end()
-    }
-
+    /// The trace tells runs apart by what happened when, where, and to how much.
     fn hash(&mut self, what: &What) {
-        let text = format!("{} {what:?}", self.now_us);
-        for byte in text.bytes() {
-            self.trace = (self.trace ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-        if self.print {
-            println!("{}", text.chars().take(600).collect::<String>());
+        let (kind, node, size) = what.digest();
+        for word in [self.now_us, kind, node, size] {
+            self.trace = (self.trace ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
         }
     }
 
     fn redis_now(&self) -> UnixMicros {
-        UnixMicros(EPOCH_MS * 1000 + self.now_us)
+        UnixMicros((EPOCH_MS * 1000 + self.now_us).saturating_add_signed(self.redis.ahead_us))
     }
 
     fn alive(&self, node: usize, life: u32) -> bool {
         self.nodes[node].engine.is_some() && self.nodes[node].life == life
     }
 
-    fn step(&mut self, what: What) -> Result<(), Violation> {
-        if let Some(node) = what.for_node() {
-            let until = self.nodes[node].paused_until_us;
+    fn step(&mut self, what: What) -> Checked {
+        if let Some(node) = what.needs() {
+            let until = self.nodes[node].still_until_us;
             if until > self.now_us {
                 self.at(until, what);
                 return Ok(());
@@ -277,82 +285,77 @@ impl World {
                 self.nodes[node].armed_us = None;
                 self.with(node, Engine::handle_timeout)
             }
-            What::Replies(node, life, ticket, replies) if self.alive(node, life) => {
+            What::Replies { node, life, connection, ticket, replies }
+                if self.alive(node, life) && self.nodes[node].connection == connection =>
+            {
+                let sent_us = self.nodes[node].flying.remove(&ticket).unwrap_or(self.now_us);
+                if self.now_us - sent_us > self.nodes[node].config.flight_ms * 1000 {
+                    self.marks.reach("a reply arrives after its flight was given up");
+                }
                 self.with(node, |engine, now| engine.handle_replies(now, ticket, replies))
             }
             What::Loss(node, life, ticket) if self.alive(node, life) => {
+                self.nodes[node].flying.remove(&ticket);
                 self.with(node, |engine, now| engine.handle_loss(now, ticket))
             }
             What::Notice(node, life, wakeup) if self.alive(node, life) => {
                 self.with(node, |engine, now| engine.handle_wakeup(now, wakeup))
             }
             What::Done(node, life, held, verdict) if self.alive(node, life) => {
+                self.nodes[node].running.remove(&held);
                 self.with(node, |engine, now| engine.settle(now, held, verdict))
             }
             What::Settle(node, life, lease, verdict) if self.alive(node, life) => {
-                let token = self.nodes[node].token();
-                self.nodes[node].asked.insert(token, Asked::Settle);
-                let request = workload::request(Ask::Settle { lease, verdict });
-                self.with(node, |engine, now| {
-                    let _ = engine.request(now, token, request);
-                })
+                self.settle_taken(node, lease, verdict)
             }
             What::Forget(node, life, token) if self.alive(node, life) => {
                 self.nodes[node].asked.remove(&token);
                 self.with(node, |engine, now| engine.forget(now, token))
             }
             What::Hears(node, life) if self.alive(node, life) => self.hear(node),
-            What::Arrive { node, life, ticket, commands, forms, fate } => {
-                self.arrive(node, life, ticket, &commands, &forms, fate)
-            }
-            What::Act(node, act) if self.nodes[node].engine.is_some() => self.act(node, act),
-            What::Crash(node) if !self.calm => {
-                self.silence(node);
-                self.nodes[node].crash();
-                Ok(())
-            }
+            What::Arrive(request) => self.arrive(*request),
+            What::Act(act) if self.nodes[act.node].engine.is_some() => self.act(act),
             What::Start(node) if self.nodes[node].engine.is_none() => self.start(node),
-            What::Pause(node, us) if !self.calm => {
-                self.nodes[node].paused_until_us = self.now_us + us;
-                Ok(())
-            }
-            What::Deafen(node) if self.nodes[node].hears => {
-                self.silence(node);
-                let (life, back) = (self.nodes[node].life, self.chaos.number(1_000..=3_000_000));
-                self.after(back, What::Hears(node, life));
-                self.with(node, |engine, now| engine.handle_wakeup(now, Wakeup::Unsubscribed))
-            }
-            What::Flush => {
-                self.scripts.clear();
-                Ok(())
-            }
+            What::Strike(strikes) if !self.calm => self.strike(strikes),
+            What::Up => self.up(),
             What::Heal => self.heal(),
-            What::Drain => {
-                let violation = self.unfinished();
-                (0..self.nodes.len()).try_for_each(|node| self.with(node, Engine::drain))?;
-                violation
-            }
+            What::Settled => self.see_settled(),
+            What::Purge => self.purge_dead(),
+            What::Drain => self.drain(),
+            What::End => self.end(),
             _ => Ok(()),
         }
     }
 
-    fn start(&mut self, node: usize) -> Result<(), Violation> {
+    fn start(&mut self, node: usize) -> Checked {
+        if let Some(edge) = &self.nodes[node].edge {
+            let again_us = edge.limits.every_ms * 1000;
+            if self.calm {
+                return Ok(());
+            }
+            self.after(again_us, What::Start(node));
+        }
         let identity = Identity(self.identities.any());
-        let now_us = self.now_us;
-        self.nodes[node].start(identity, now_us);
-        self.live_identities.insert(identity, node);
-        let (life, delay) = (self.nodes[node].life, self.network.number(100..=50_000));
-        self.after(delay, What::Hears(node, life));
+        let now = self.nodes[node].clock.at(self.now_us);
+        self.nodes[node].start(identity, now);
+        self.live.insert(identity, node);
+        let (life, delay) = (self.nodes[node].life, self.nodes[node].network.number(100..=50_000));
+        if self.nodes[node].edge.is_some() {
+            self.start_edge(node, now);
+        } else {
+            self.after(delay, What::Hears(node, life));
+        }
         self.with(node, |_, _| ())
     }
 
-    fn hear(&mut self, node: usize) -> Result<(), Violation> {
+    fn hear(&mut self, node: usize) -> Checked {
+        if self.redis.down {
+            let life = self.nodes[node].life;
+            self.after(100_000, What::Hears(node, life));
+            return Ok(());
+        }
         if let Some(engine) = &self.nodes[node].engine {
-            let identity = engine.identity();
-            self.store.subscribe(identity);
-            for shard in self.keys.shards().iter() {
-                self.store.subscribe_head(shard, identity);
-            }
+            self.store.subscribe(engine.identity());
             self.nodes[node].hears = true;
         }
         self.with(node, |engine, now| engine.handle_wakeup(now, Wakeup::Subscribed))
@@ -365,96 +368,120 @@ impl World {
         self.nodes[node].hears = false;
     }
 
-    fn heal(&mut self) -> Result<(), Violation> {
-        self.calm = true;
-        self.faults = Faults::NONE;
-        for node in 0..self.nodes.len() {
-            let until = self.nodes[node].paused_until_us.min(self.now_us + 100_000);
-            self.nodes[node].paused_until_us = until;
-            if self.nodes[node].engine.is_none() {
-                self.start(node)?;
-            } else if !self.nodes[node].hears {
-                let life = self.nodes[node].life;
-                self.at(until, What::Hears(node, life));
-            }
-        }
-        for act in workload::resume_all() {
-            self.after(20_000_000, What::Act(0, act));
-        }
-        Ok(())
-    }
-
     /// Gives a node an input, then does all that it asks for.
-    fn with(
-        &mut self,
-        node: usize,
-        input: impl FnOnce(&mut Engine, delayline_core::Millis),
-    ) -> Result<(), Violation> {
-        let now = self.nodes[node].clock(self.now_us);
+    fn with(&mut self, node: usize, input: impl FnOnce(&mut Engine, delayline_core::Millis)) -> Checked {
+        let now = self.nodes[node].clock.at(self.now_us);
         let Some(mut engine) = self.nodes[node].engine.take() else { return Ok(()) };
         input(&mut engine, now);
+        let result = self.drive(node, &mut engine, now);
+        self.nodes[node].engine = Some(engine);
+        result?;
+        self.after_edge(node)
+    }
+
+    fn drive(&mut self, node: usize, engine: &mut Engine, now: delayline_core::Millis) -> Checked {
         let mut spins = 0;
-        let result = loop {
+        loop {
             let mut moved = false;
-            while let Some(transmit) = engine.poll_transmit(Credit::UNLIMITED) {
+            loop {
+                let credit = self.credit(node);
+                let Some(transmit) = engine.poll_transmit(credit) else { break };
                 moved = true;
-                let kinds: Vec<Kind> = transmit.kinds();
-                ensure!(kinds.len() == transmit.forms.len(), "a transmit is whole", "{kinds:?}");
+                ensure!(credit.trips > 0, "credit is respected", "node {node} had none left");
+                self.check_transmit(node, &transmit)?;
                 let (ticket, commands, forms) =
                     (transmit.ticket, transmit.commands.to_vec(), transmit.forms.to_vec());
                 self.send(node, ticket, commands, forms);
             }
             while let Some(event) = engine.poll_event() {
                 moved = true;
-                if let Err(violation) = self.handle_event(node, event) {
-                    self.nodes[node].engine = Some(engine);
-                    return Err(violation);
-                }
+                self.handle_event(node, event)?;
             }
             spins += 1;
-            if !moved {
-                break match engine.poll_timeout() {
-                    Some((at, _)) if at <= now && spins < SPIN_MAX => {
-                        engine.handle_timeout(now);
-                        continue;
-                    }
-                    other => other,
-                };
-            }
             ensure!(spins < SPIN_MAX, "poll_timeout makes progress", "node {node} spins at {now}");
-        };
-        if let Some((at, reason)) = result {
-            ensure!(
-                at > now,
-                "poll_timeout makes progress",
-                "node {node} wants {at} for {reason:?} at {now}"
-            );
-            let us = self.nodes[node].when(at, self.now_us);
+            if moved {
+                continue;
+            }
+            let Some((at, reason)) = engine.poll_timeout() else { break };
+            // The engine's time stands still while its clock is behind what it showed before.
+            if at <= now {
+                engine.handle_timeout(now);
+                ensure!(
+                    spins < SPIN_MAX - 1,
+                    "poll_timeout makes progress",
+                    "node {node} wants {at} for {reason:?} at {now}"
+                );
+                continue;
+            }
+            let us = self.nodes[node].clock.when(at, self.now_us);
             if self.nodes[node].armed_us.is_none_or(|armed| us < armed || armed < self.now_us) {
                 self.nodes[node].armed_us = Some(us);
                 let life = self.nodes[node].life;
                 self.at(us, What::Timer(node, life));
             }
+            break;
         }
-        self.nodes[node].engine = Some(engine);
+        let held = engine.held();
+        let slots = usize::from(engine.config().slots);
+        ensure!(held <= slots, "every list is bounded", "node {node} holds {held} jobs in {slots} slots");
         Ok(())
+    }
+
+    fn credit(&self, node: usize) -> Credit {
+        match &self.nodes[node].edge {
+            Some(edge) => Credit { trips: edge.trips, per_job: edge.limits.per_job },
+            None => Credit::UNLIMITED,
+        }
     }
 }
 
 impl What {
     /// The node that must be running for this to happen.
-    fn for_node(&self) -> Option<usize> {
+    fn needs(&self) -> Option<usize> {
         match self {
             What::Timer(node, _)
-            | What::Replies(node, ..)
+            | What::Replies { node, .. }
             | What::Loss(node, ..)
             | What::Notice(node, ..)
             | What::Hears(node, _)
             | What::Done(node, ..)
             | What::Settle(node, ..)
-            | What::Forget(node, ..)
-            | What::Act(node, _) => Some(*node),
+            | What::Forget(node, ..) => Some(*node),
+            What::Act(act) => Some(act.node),
             _ => None,
         }
+    }
+
+    /// Its kind, its node, and how much it carries.
+    fn digest(&self) -> (u64, u64, u64) {
+        let (kind, node, size) = match self {
+            What::Timer(node, life) => (0, *node, u64::from(*life)),
+            What::Arrive(request) => (1, request.node, request.commands.len() as u64),
+            What::Replies { node, replies, .. } => (2, *node, replies.iter().map(weight).sum()),
+            What::Loss(node, ..) => (3, *node, 0),
+            What::Notice(node, ..) => (4, *node, 0),
+            What::Hears(node, _) => (5, *node, 0),
+            What::Done(node, ..) => (6, *node, 0),
+            What::Settle(node, ..) => (7, *node, 0),
+            What::Forget(node, ..) => (8, *node, 0),
+            What::Act(act) => (9, act.node, 0),
+            What::Start(node) => (10, *node, 0),
+            What::Strike(_) => (11, 0, 0),
+            What::Up => (12, 0, 0),
+            What::Heal => (13, 0, 0),
+            What::Settled => (14, 0, 0),
+            What::Purge => (15, 0, 0),
+            What::Drain => (16, 0, 0),
+            What::End => (17, 0, 0),
+        };
+        (kind, node as u64, size)
+    }
+}
+
+fn weight(reply: &Reply) -> u64 {
+    match reply {
+        Reply::Granted { jobs, fence, .. } => fence.0.wrapping_add(jobs.len() as u64),
+        Reply::Published { outcomes, since, .. } => since.0.wrapping_add(outcomes.len() as u64),
+        reply => reply.time().map_or(1, |time| time.0),
     }
 }

@@ -1,8 +1,8 @@
 //! The stores that are held against each other.
 
 use delayline_core::{Command, Identity, JobId, Keyspace, Prefix, QueueName, Reply, UnixMicros, Wakeup};
-use delayline_embedded::{Bug, Dumped, Store};
-use delayline_tests::{Contents, Dump, RedisServer, RedisStore};
+use delayline_embedded::{Bug, Store};
+use delayline_tests::{Dump, RedisServer, RedisStore};
 
 use crate::world::{ENGINES, World};
 
@@ -105,19 +105,6 @@ impl Twin for InMemory {
     }
 
     fn dump(&mut self) -> Dump {
-        self.store.dump(&self.keys).into_iter().map(|(key, dumped)| (key, contents(dumped))).collect()
-    }
-}
-
-fn contents(dumped: Dumped) -> Contents {
-    match dumped {
-        Dumped::Hash(fields) => Contents::Hash(fields),
-        Dumped::Zset(members) => Contents::Sorted(members),
-        Dumped::Text(text) => Contents::Text(text),
-        Dumped::List(elements) => Contents::List(elements),
-        Dumped::Stream(entries) => {
-            let words = |(_, fields): (_, Vec<_>)| fields.into_iter().flat_map(|(name, value)| [name, value]);
-            Contents::Stream(entries.into_iter().map(|entry| words(entry).collect()).collect())
-        }
+        self.store.dump(&self.keys).into_iter().map(|(key, dumped)| (key, dumped.into())).collect()
     }
 }

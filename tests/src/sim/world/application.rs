@@ -1,105 +1,212 @@
 //! What callers and handlers do.
 
-use delayline_core::{Answer, CancelOutcome, Event, Fault, Job, RescheduleOutcome};
+use bytes::Bytes;
+use delayline_core::{
+    Answer, Ask, Backoff, CancelOutcome, Due, Event, Fault, Job, JobId, Lease, NewJob, Place, QueueConfig,
+    QueueName, Reason, Request, RescheduleOutcome, Take, UnixMs, Verdict,
+};
 
-use super::{What, World};
-use crate::sim::model::{Violation, ensure};
-use crate::sim::workload::{self, Act, Asked, HOLD_MS, Instance};
+use super::{EPOCH_MS, What, World};
+use crate::Random;
+use crate::sim::DELIVERY_MS;
+use crate::sim::model::{Checked, Instance, ensure, key_of};
+use crate::sim::node::Asked;
+use crate::sim::plan::{Act, Asks, JobPlan, QueuePlan};
+use crate::sim::{draw, names};
 
-impl World {
-    pub(super) fn act(&mut self, node: usize, act: Act) -> Result<(), Violation> {
-        let token = self.nodes[node].token();
-        match act {
-            Act::Publish(job) => {
-                self.model.publishes(&job);
-                let asked = Asked::Publish(Instance::of(&job));
-                self.nodes[node].asked.insert(token, asked);
-                self.with(node, |engine, now| {
-                    let _ = engine.publish(now, token, *job);
-                })
+const REASON: &str = "simulated";
+const TAKEN_MS: u64 = 5_000;
+
+impl World<'_> {
+    pub(super) fn act(&mut self, act: Act) -> Checked {
+        let Act { node, what, .. } = act;
+        if let Some(story) = &mut self.story {
+            story.act(self.now_us, node, &what);
+        }
+        match what {
+            Asks::Publish(job) => self.publish(node, &job),
+            Asks::Take { queues, count, lease_ms, wait_ms, forget_ms } => {
+                let queues = queues.into_iter().map(names::queue).collect();
+                self.take(node, Take { queues, count, lease_ms, wait_ms }, forget_ms)
             }
-            Act::Take(take) => {
-                self.nodes[node].asked.insert(token, Asked::Take);
-                if self.handlers.percent(20) {
-                    let (us, life) = (self.handlers.number(0..=5_000_000), self.nodes[node].life);
-                    self.after(us, What::Forget(node, life, token));
-                }
-                self.with(node, |engine, now| {
-                    let _ = engine.take(now, token, take);
-                })
+            Asks::Cancel { queue, job } => {
+                self.witness.asks_to_cancel((queue, job));
+                let ask = Ask::Cancel { queue: names::queue(queue), ids: vec![names::job(job)] };
+                self.ask(node, Asked::Cancel(queue, job), ask)
             }
-            Act::Ask(ask) => {
-                self.model.asked(&ask);
-                self.nodes[node].asked.insert(token, Asked::by(&ask));
-                self.with(node, |engine, now| {
-                    let _ = engine.request(now, token, workload::request(ask));
-                })
+            Asks::Reschedule { queue, job, after_ms } => {
+                self.witness.asks_to_move((queue, job));
+                let jobs = vec![(names::job(job), Due::After { ms: after_ms })];
+                let ask = Ask::Reschedule { queue: names::queue(queue), jobs };
+                self.ask(node, Asked::Reschedule(queue, job), ask)
+            }
+            Asks::Pause { queue, paused } => {
+                self.ask(node, Asked::Other, Ask::Pause { queue: names::queue(queue), paused })
+            }
+            Asks::Requeue { queue } => {
+                self.ask(node, Asked::Other, Ask::Requeue { queue: names::queue(queue), ids: None })
+            }
+            Asks::Purge { queue } => {
+                self.ask(node, Asked::Other, Ask::Purge { queue: names::queue(queue), ids: None })
+            }
+            Asks::Configure { queue } => {
+                let config = config(&self.queues[queue]);
+                let ask = Ask::Configure { queue: names::queue(queue), cfgver: None, config };
+                self.ask(node, Asked::Other, ask)
+            }
+            Asks::Inspect { queue, job } => {
+                let ask = Ask::Inspect { queue: names::queue(queue), id: names::job(job) };
+                self.ask(node, Asked::Other, ask)
+            }
+            Asks::List { queue, place } => {
+                let place = [Place::Ready, Place::Delayed, Place::Leased, Place::Dead][usize::from(place % 4)];
+                let ask = Ask::List { queue: names::queue(queue), place, limit: 10, after: None };
+                self.ask(node, Asked::Other, ask)
+            }
+            Asks::Stats { queue } => {
+                self.ask(node, Asked::Other, Ask::Stats { queue: names::queue(queue), hours: 2 })
             }
         }
     }
 
-    pub(super) fn handle_event(&mut self, node: usize, event: Event) -> Result<(), Violation> {
-        if self.print {
-            println!("    node {node}: {event:?}");
+    fn publish(&mut self, node: usize, plan: &JobPlan) -> Checked {
+        let key = (plan.queue, plan.job);
+        if plan.replace {
+            self.witness.asks_to_replace(key);
         }
-        self.model.told(&event)?;
+        let token = self.nodes[node].token();
+        let instance = Instance { key, version: plan.version };
+        self.nodes[node].asked.insert(token, Asked::Publish(instance));
+        let job = new_job(plan);
+        let mut full = false;
+        self.with(node, |engine, now| full = engine.publish(now, token, job).is_err())?;
+        self.unask(node, token, full);
+        Ok(())
+    }
+
+    fn take(&mut self, node: usize, take: Take, forget_ms: Option<u64>) -> Checked {
+        if self.nodes[node].edge.is_some() {
+            return Ok(());
+        }
+        let (token, life) = (self.nodes[node].token(), self.nodes[node].life);
+        self.nodes[node].asked.insert(token, Asked::Take);
+        if let Some(ms) = forget_ms {
+            self.after(ms * 1000, What::Forget(node, life, token));
+        }
+        let mut full = false;
+        self.with(node, |engine, now| full = engine.take(now, token, take).is_err())?;
+        self.unask(node, token, full);
+        Ok(())
+    }
+
+    pub(super) fn ask(&mut self, node: usize, asked: Asked, ask: Ask) -> Checked {
+        let token = self.nodes[node].token();
+        self.nodes[node].asked.insert(token, asked);
+        let mut full = false;
+        let request = Request { ask, timeout_ms: 10_000 };
+        self.with(node, |engine, now| full = engine.request(now, token, request).is_err())?;
+        self.unask(node, token, full);
+        Ok(())
+    }
+
+    fn unask(&mut self, node: usize, token: delayline_core::Token, full: bool) {
+        if full {
+            self.nodes[node].asked.remove(&token);
+        }
+    }
+
+    pub(super) fn settle_taken(&mut self, node: usize, lease: Lease, verdict: Verdict) -> Checked {
+        self.ask(node, Asked::Other, Ask::Settle { lease, verdict })
+    }
+
+    pub(super) fn handle_event(&mut self, node: usize, event: Event) -> Checked {
+        if let Some(story) = &mut self.story {
+            story.event(self.now_us, node, &event);
+        }
         match event {
-            Event::Answered { token, answer } => {
-                let asked = self.nodes[node].asked.remove(&token);
-                let Some(asked) = asked else { return Ok(()) };
-                self.answered(node, asked, answer)
-            }
-            Event::Run(job) => {
-                let (ms, verdict) = workload::handled(&mut self.handlers, self.calm);
-                if let Some(held) = job.held {
-                    let life = self.nodes[node].life;
-                    self.after(ms * 1000, What::Done(node, life, held, verdict));
-                }
+            Event::Answered { token, answer } => match self.nodes[node].asked.remove(&token) {
+                Some(asked) => self.answered(node, asked, answer),
+                None => Ok(()),
+            },
+            Event::Run(job) => self.run(node, &job),
+            Event::Abandon(held) => {
+                self.marks.reach("an engine abandons a job");
+                self.nodes[node].running.remove(&held);
                 Ok(())
             }
             _ => Ok(()),
         }
     }
 
-    pub(super) fn answered(
-        &mut self,
-        node: usize,
-        asked: Asked,
-        answer: Result<Answer, Fault>,
-    ) -> Result<(), Violation> {
+    fn run(&mut self, node: usize, job: &Job) -> Checked {
+        let now = self.redis_now();
+        self.witness.runs(now, job)?;
+        let per_job = self.nodes[node].edge.as_ref().map_or(0, |edge| edge.limits.per_job);
+        let paid = self.pay(node, per_job);
+        ensure!(paid, "credit is respected", "node {node} cannot pay for a delivery");
+        let Some(held) = job.held else { return Ok(()) };
+        let mut handler = self.handler(job)?;
+        let (ms, verdict) = self.handled(&mut handler, node);
+        let life = self.nodes[node].life;
+        self.nodes[node].running.insert(held);
+        if handler.percent(self.rates.twice) && !self.calm {
+            let again_us = handler.number(0..=2_000_000);
+            self.after(ms * 1000 + again_us, What::Done(node, life, held, Verdict::Ack));
+        }
+        self.after(ms * 1000, What::Done(node, life, held, verdict));
+        Ok(())
+    }
+
+    /// What a delivery leads to depends on nothing but the job and which delivery it is.
+    fn handler(&self, job: &Job) -> Checked<Random> {
+        let (queue, number) = key_of(&job.lease.queue, &job.lease.id)?;
+        let which = (queue as u64) << 48 | u64::from(number) << 16 | u64::from(job.deliveries);
+        Ok(Random::new(self.seed ^ which.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+    }
+
+    /// How a handler ends, and after how long.
+    fn handled(&self, handler: &mut Random, node: usize) -> (u64, Verdict) {
+        if self.calm {
+            return (handler.number(0..=50), Verdict::Ack);
+        }
+        let reason = Reason::new(REASON);
+        let verdict = match handler.number(0..=9) {
+            _ if !handler.percent(self.rates.fails) => Verdict::Ack,
+            0..=3 => Verdict::Nack { after_ms: None, reason },
+            4 | 5 => Verdict::Nack { after_ms: Some(handler.number(0..=2_000)), reason },
+            6 | 7 => Verdict::Snooze { after_ms: handler.number(1..=2_000) },
+            8 => Verdict::Release,
+            _ => Verdict::Bury { reason },
+        };
+        let edge = self.nodes[node].edge.is_some();
+        let hangs = handler.percent(self.rates.hangs) && !edge;
+        let long = handler.percent(10) && !edge;
+        let ms = match () {
+            () if hangs => (self.span_ms + 200).saturating_sub(self.now_us / 1000),
+            () if long => handler.number(1_000..=8_000),
+            () => handler.number(0..=DELIVERY_MS),
+        };
+        (ms, verdict)
+    }
+
+    fn answered(&mut self, node: usize, asked: Asked, answer: Result<Answer, Fault>) -> Checked {
         match (asked, answer) {
-            (Asked::Publish(instance), Ok(Answer::Published { .. })) => {
-                let times = self.model.times_accepted(&instance);
-                ensure!(times == 1, "accepted means accepted", "{instance} was accepted {times} times");
-            }
-            (Asked::Publish(instance), Err(Fault::NotSent(_))) => {
-                let times = self.model.times_accepted(&instance);
-                ensure!(times == 0, "not sent means not accepted", "{instance} was accepted {times} times");
-            }
-            (Asked::Publish(instance), Ok(Answer::Duplicate { .. })) => {
-                ensure!(
-                    self.model.is_contested(&instance),
-                    "an id is used once at a time",
-                    "{instance} is called a duplicate"
-                );
-                let times = self.model.times_accepted(&instance);
-                ensure!(
-                    times == 0,
-                    "a duplicate is not accepted",
-                    "{instance} is called one and was accepted {times} times"
-                );
-            }
-            (asked @ Asked::Cancel(..), Ok(Answer::Cancelled(outcomes)))
+            (Asked::Publish(instance), answer) => self.published(&instance, &answer)?,
+            (Asked::Cancel(queue, job), Ok(Answer::Cancelled(outcomes)))
                 if outcomes == [CancelOutcome::Cancelled] =>
             {
-                self.again(asked);
+                self.publish_again(queue, job);
             }
-            (asked @ Asked::Reschedule(..), Ok(Answer::Rescheduled(outcomes)))
-                if outcomes[0].0 == RescheduleOutcome::Moved =>
+            (Asked::Reschedule(queue, job), Ok(Answer::Rescheduled(outcomes)))
+                if outcomes[0].0 == RescheduleOutcome::Moved && !self.calm && self.handlers.percent(60) =>
             {
-                self.again(asked);
+                let after_ms = self.handlers.number(0..=6_000);
+                self.again(Asks::Reschedule { queue, job, after_ms });
             }
             (Asked::Take, Ok(Answer::Taken(jobs))) => {
+                if !jobs.is_empty() {
+                    self.marks.reach("a take hands out jobs");
+                }
                 jobs.iter().try_for_each(|job| self.taken(node, job))?;
             }
             (_, Err(Fault::Broken(why))) => ensure!(false, "every command is answered", "{why}"),
@@ -108,24 +215,96 @@ impl World {
         Ok(())
     }
 
-    /// Somebody goes on with the job that was cancelled or moved.
-    pub(super) fn again(&mut self, asked: Asked) {
-        if self.handlers.percent(60) {
-            let (us, nodes) = (self.handlers.number(0..=3_000_000), self.nodes.len() as u64);
-            let node = usize::try_from(self.handlers.number(0..=nodes - 1)).unwrap_or(0);
-            if let Some(act) = workload::again(&mut self.handlers, asked) {
-                self.after(us, What::Act(node, act));
+    fn published(&mut self, instance: &Instance, answer: &Result<Answer, Fault>) -> Checked {
+        let times = self.ledger.times_accepted(instance);
+        let lost = self.witness.is_lost(instance);
+        match answer {
+            Ok(Answer::Published { .. }) => {
+                ensure!(
+                    times == 1 || lost,
+                    "accepted means accepted",
+                    "{instance} was accepted {times} times"
+                );
             }
+            Ok(Answer::Duplicate { .. }) => {
+                let contested = self.witness.is_contested(instance.key);
+                ensure!(contested, "an id is used once at a time", "{instance} is called a duplicate");
+                let accepted = times > 0 && !self.witness.rolled_back;
+                ensure!(!accepted, "a duplicate is not accepted", "{instance} was, {times} times");
+            }
+            Err(Fault::NotSent(_)) => {
+                self.marks.reach("a publish ends not sent");
+                ensure!(times == 0, "not sent means not accepted", "{instance} was accepted {times} times");
+            }
+            Err(Fault::Unknown) => self.marks.reach("a publish ends unknown"),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn publish_again(&mut self, queue: usize, job: u32) {
+        if !self.calm && self.handlers.percent(60) {
+            self.versions += 1;
+            let at_ms = self.now_us / 1000;
+            let plan = draw::draw_job(&mut self.handlers, queue, job, at_ms);
+            self.again(Asks::Publish(JobPlan { version: self.versions, ..plan }));
         }
     }
 
-    pub(super) fn taken(&mut self, node: usize, job: &Job) -> Result<(), Violation> {
-        self.model.runs(job)?;
-        let (ms, verdict) = workload::handled(&mut self.handlers, self.calm);
-        if !self.handlers.percent(10) || self.calm {
+    /// Somebody goes on with a job that was cancelled or moved.
+    fn again(&mut self, what: Asks) {
+        let (us, node) = (self.handlers.number(0..=3_000_000), self.some_node());
+        self.after(us, What::Act(Act { at_ms: 0, node, what }));
+    }
+
+    pub(super) fn some_node(&mut self) -> usize {
+        let last = self.nodes.len() as u64 - 1;
+        usize::try_from(self.handlers.number(0..=last)).unwrap_or(0)
+    }
+
+    fn taken(&mut self, node: usize, job: &Job) -> Checked {
+        let now = self.redis_now();
+        self.witness.runs(now, job)?;
+        let mut handler = self.handler(job)?;
+        let (ms, verdict) = self.handled(&mut handler, node);
+        if self.calm || !handler.percent(10) {
             let life = self.nodes[node].life;
-            self.after(ms.min(HOLD_MS / 4) * 1000, What::Settle(node, life, job.lease.clone(), verdict));
+            self.after(ms.min(TAKEN_MS) * 1000, What::Settle(node, life, job.lease.clone(), verdict));
         }
         Ok(())
+    }
+}
+
+fn new_job(plan: &JobPlan) -> NewJob {
+    let (queue, id): (QueueName, JobId) = (names::queue(plan.queue), names::job(plan.job));
+    let mut body = id.to_string().into_bytes();
+    body.resize(plan.bytes.max(body.len()), b' ');
+    let mut job = NewJob::new(queue, id, Bytes::from(body));
+    job.published = UnixMs(plan.version);
+    job.due = match plan.at_ms {
+        Some(at_ms) => Due::At(UnixMs(EPOCH_MS + at_ms)),
+        None => Due::After { ms: plan.delay_ms },
+    };
+    job.ttl_ms = plan.ttl_ms;
+    job.attempts = plan.attempts;
+    job.backoff = Some(match plan.backoff_ms.as_slice() {
+        [] => Backoff::None,
+        [ms] => Backoff::Fixed { ms: *ms },
+        rungs => Backoff::Ladder(rungs.to_vec()),
+    });
+    job.lost_delay_ms = plan.lost_delay_ms;
+    job.timeout_ms = plan.timeout_ms;
+    job.replace = plan.replace;
+    job
+}
+
+fn config(plan: &QueuePlan) -> QueueConfig {
+    QueueConfig {
+        attempts: plan.attempts,
+        retention_ms: plan.retention_ms,
+        bury_expired: plan.bury_expired,
+        max_jobs: plan.max_jobs,
+        forward: plan.forward.as_ref().and_then(|to| to.parse().ok()),
+        ..QueueConfig::default()
     }
 }

@@ -1,99 +1,186 @@
 //! What becomes of round trips and notifications.
 
 use delayline_core::wire::Form;
-use delayline_core::{Command, Kind, Refusal, Reply, Ticket};
+use delayline_core::{Command, Kind, Refusal, Reply, Ticket, Transmit};
 use delayline_embedded::Notice;
 
-use super::{Fate, What, World};
+use super::{Fate, Request, What, World};
 use crate::Random;
-use crate::sim::model::Violation;
+use crate::sim::draw;
+use crate::sim::model::{Checked, ensure, key_of};
+use crate::sim::plan::{Act, Why};
 
-impl World {
+const COMMANDS_MAX: usize = 32;
+const IN_THE_AIR_MAX: usize = 64;
+
+impl World<'_> {
     pub(super) fn send(&mut self, node: usize, ticket: Ticket, commands: Vec<Command>, forms: Vec<Form>) {
-        let life = self.nodes[node].life;
-        let faults = self.faults.clone();
-        let net = &mut self.network;
+        let rates = self.rates.clone();
+        self.pay(node, 1);
+        let sender = &mut self.nodes[node];
+        let (life, connection) = (sender.life, sender.connection);
+        sender.flying.insert(ticket, self.now_us);
+        let net = &mut sender.network;
         let (out_us, back_us) = (net.number(50..=2_000), net.number(50..=2_000));
-        if net.percent(faults.refused) {
+        if self.redis.down || net.percent(rates.refused) {
             let refused = commands.iter().map(|_| Reply::Refused(Refusal::NotConnected)).collect();
-            self.after(out_us, What::Replies(node, life, ticket, refused));
+            self.after(out_us, What::Replies { node, life, connection, ticket, replies: refused });
             return;
         }
         let late_us =
-            |net: &mut Random| if net.percent(faults.late) { net.number(50_000..=8_000_000) } else { 0 };
+            |net: &mut Random| if net.percent(rates.late) { net.number(50_000..=8_000_000) } else { 0 };
         let arrive_us = out_us + late_us(net);
         let answer_us = back_us + late_us(net);
-        let fate = if net.percent(faults.reply_lost) {
+        let fate = if net.percent(rates.reply_lost) {
             Fate::Unanswered
-        } else if net.percent(faults.cut) {
+        } else if net.percent(rates.cut) {
             Fate::Cut { after: usize::try_from(net.number(0..=commands.len() as u64)).unwrap_or(0) }
         } else {
             Fate::Answered { after_us: answer_us }
         };
-        let lost = net.percent(faults.request_lost);
-        let noticed = !net.percent(faults.silent);
-        let again_us = net.percent(faults.duplicated).then(|| net.number(1_000..=20_000_000));
+        let lost = net.percent(rates.request_lost);
+        let noticed = !net.percent(rates.silent);
+        let again_us = net.percent(rates.duplicated).then(|| net.number(1_000..=rates.duplicate_ms * 1000));
         if noticed && (lost || !matches!(fate, Fate::Answered { .. })) {
             self.after(arrive_us + back_us, What::Loss(node, life, ticket));
         }
+        let request = Request { node, life, connection, ticket, commands, forms, fate, copy: false };
         if let Some(again_us) = again_us {
-            let (commands, forms) = (commands.clone(), forms.clone());
-            let copy = What::Arrive { node, life, ticket, commands, forms, fate: Fate::Unanswered };
-            self.after(arrive_us + again_us, copy);
+            let copy = Request { fate: Fate::Unanswered, copy: true, ..request.clone() };
+            self.after(arrive_us + again_us, What::Arrive(Box::new(copy)));
         }
         if !lost {
-            self.after(arrive_us, What::Arrive { node, life, ticket, commands, forms, fate });
+            self.after(arrive_us, What::Arrive(Box::new(request)));
         }
     }
 
-    pub(super) fn arrive(
-        &mut self,
-        node: usize,
-        life: u32,
-        ticket: Ticket,
-        commands: &[Command],
-        forms: &[Form],
-        fate: Fate,
-    ) -> Result<(), Violation> {
-        let most = if let Fate::Cut { after } = fate { after } else { commands.len() };
-        let mut replies = Vec::with_capacity(commands.len());
-        for (command, form) in commands.iter().zip(forms).take(most) {
+    /// A round trip is no larger than the contract says.
+    pub(super) fn check_transmit(&self, node: usize, transmit: &Transmit<'_>) -> Checked {
+        let (commands, forms) = (transmit.commands, transmit.forms);
+        ensure!(commands.len() == forms.len(), "a transmit is whole", "{} forms", forms.len());
+        ensure!(commands.len() <= COMMANDS_MAX, "every list is bounded", "{} commands", commands.len());
+        for command in commands {
+            let jobs = match command {
+                Command::Publish { jobs, .. } => jobs.len(),
+                Command::Settle { leases, .. } => leases.len(),
+                Command::Extend { leases, .. } => leases.len(),
+                Command::Reserve { count, .. } => usize::from(*count),
+                _ => 0,
+            };
+            let most = if let Command::Reserve { .. } = command {
+                usize::from(self.nodes[node].config.reserve_max)
+            } else {
+                Command::JOBS_MAX
+            };
+            ensure!(jobs <= most, "every list is bounded", "{:?} of {jobs} jobs", command.kind());
+        }
+        let flying = self.nodes[node].flying.len();
+        ensure!(flying <= IN_THE_AIR_MAX, "every list is bounded", "node {node}: {flying} in the air");
+        Ok(())
+    }
+
+    pub(super) fn arrive(&mut self, request: Request) -> Checked {
+        if self.redis.still_until_us > self.now_us {
+            self.at(self.redis.still_until_us, What::Arrive(Box::new(request)));
+            return Ok(());
+        }
+        let Request { node, life, connection, ticket, fate, copy, .. } = request;
+        let broken = self.nodes[node].connection != connection;
+        if self.redis.down || (broken && !copy && self.nodes[node].network.percent(50)) {
+            return Ok(());
+        }
+        if copy {
+            self.marks.reach("a duplicate arrives late");
+        }
+        let most = if let Fate::Cut { after } = fate { after } else { request.commands.len() };
+        if most < request.commands.len() && most > 0 {
+            self.marks.reach("a half-run pipeline");
+        }
+        let mut replies = Vec::with_capacity(request.commands.len());
+        for (command, form) in request.commands.iter().zip(&request.forms).take(most) {
             replies.push(self.execute(command, *form)?);
         }
         if let Fate::Answered { after_us } = fate {
-            self.after(after_us, What::Replies(node, life, ticket, replies));
+            self.after(after_us, What::Replies { node, life, connection, ticket, replies });
         }
         Ok(())
     }
 
-    pub(super) fn execute(&mut self, command: &Command, form: Form) -> Result<Reply, Violation> {
+    fn execute(&mut self, command: &Command, form: Form) -> Checked<Reply> {
+        if let Some(why) = self.refusal(command) {
+            self.marks.reach("a refusal");
+            return Ok(Reply::Refused(why));
+        }
         let script = script_of(command.kind());
         if form == Form::Source {
-            self.scripts.insert(script);
-        } else if !self.scripts.contains(&script) {
+            self.redis.scripts.insert(script);
+        } else if !self.redis.scripts.contains(&script) {
+            self.marks.reach("a script is not known");
             return Ok(Reply::Refused(Refusal::NoScript));
         }
         let now = self.redis_now();
         let reply = self.store.execute(now, command);
-        if self.print {
-            println!("    {command:?}\n    -> {reply:?}");
+        if let Some(story) = &mut self.story {
+            story.redis(self.now_us, now, command, &reply);
         }
-        self.model.observe(now, command, &reply)?;
-        while let Some(notice) = self.store.poll_wakeup() {
+        self.ledger.observe(now, command, &reply, &mut self.witness, &mut self.marks)?;
+        if let Some(log) = &mut self.redis.log {
+            log.push((now, command.clone(), reply.clone()));
+        }
+        for notice in self.store.heard() {
             self.notify(&notice);
         }
+        self.meddle(command, &reply);
         Ok(reply)
     }
 
-    pub(super) fn notify(&mut self, notice: &Notice) {
-        let Some(&node) = self.live_identities.get(&notice.to) else { return };
-        let times = match self.network.number(0..=99) {
-            n if n < self.faults.notice_lost => 0,
-            n if n < self.faults.notice_lost * 2 => 2,
-            _ => 1,
-        };
+    /// Why Redis refuses the command now, if it does. Scripts that only read, or remove before they grow, run where
+    /// others do not.
+    fn refusal(&mut self, command: &Command) -> Option<Refusal> {
+        let (why, until) = self.redis.refuses?;
+        if until <= self.now_us {
+            self.redis.refuses = None;
+            return None;
+        }
+        let reads = matches!(
+            command.kind(),
+            Kind::Stats | Kind::Inspect | Kind::List(_) | Kind::Queues | Kind::Server
+        );
+        let grows = matches!(command.kind(), Kind::Publish | Kind::Configure);
+        match why {
+            Why::Loading => Some(Refusal::Loading),
+            Why::Unavailable => Some(Refusal::Unavailable),
+            Why::ReadOnly => (!reads).then_some(Refusal::ReadOnly),
+            Why::OutOfMemory => grows.then_some(Refusal::OutOfMemory),
+        }
+    }
+
+    /// Somebody changes a job at the worst moment: it is granted, and nobody has heard of it yet.
+    fn meddle(&mut self, command: &Command, reply: &Reply) {
+        let Reply::Granted { jobs, .. } = reply else { return };
+        let Some(queue) = command.queue().filter(|_| !self.calm && self.rates.meddles > 0) else { return };
+        for grant in jobs {
+            let Ok((queue, job)) = key_of(queue, &grant.id) else { continue };
+            if self.handlers.percent(self.rates.meddles) {
+                let what = draw::change(&mut self.handlers, queue, job);
+                let (us, node) = (self.handlers.number(1..=6_000), self.some_node());
+                self.after(us, What::Act(Act { at_ms: 0, node, what }));
+            }
+        }
+    }
+
+    fn notify(&mut self, notice: &Notice) {
+        let Some(&node) = self.live.get(&notice.to) else { return };
+        let rates = self.rates.clone();
+        let Random { .. } = &self.nodes[node].network;
+        let (life, net) = (self.nodes[node].life, &mut self.nodes[node].network);
+        let times = if net.percent(rates.notice_lost) { 0 } else { 1 + u64::from(net.percent(rates.notice_twice)) };
+        let mut delays = Vec::new();
         for _ in 0..times {
-            let (us, life) = (self.network.number(50..=5_000), self.nodes[node].life);
+            let late = net.percent(rates.notice_late);
+            delays.push(net.number(50..=if late { 5_000_000 } else { 5_000 }));
+        }
+        for us in delays {
             self.after(us, What::Notice(node, life, notice.wakeup.clone()));
         }
     }

@@ -1,102 +1,175 @@
 //! What must be true whenever somebody looks, and at the end.
 
-use std::collections::BTreeMap;
-
-use delayline_core::{Command, Engine, QueueName, Reply, UnixMicros};
-use delayline_embedded::Dumped;
+use bytes::Bytes;
+use delayline_core::{Command, Phase, Reply, State};
 
 use super::World;
-use crate::sim::model::{Violation, ensure};
-use crate::sim::workload;
+use crate::sim::model::{Checked, ensure};
+use crate::sim::names;
+use crate::{Contents, Dump};
 
-impl World {
-    /// Sizes equal a recount, and the agenda is never late.
-    pub(super) fn check(&mut self) -> Result<(), Violation> {
-        let now = self.redis_now();
-        let dump = self.store.dump(&self.keys);
-        for queue in workload::queues() {
-            let stats = Command::Stats { queue: queue.clone(), hours: 0 };
-            let Reply::Counted { stats, .. } = self.store.execute(now, &stats) else { continue };
-            let c = stats.counters;
-            let ended = c.acked + c.cancelled + c.expired + c.purged + c.forwarded + c.lost;
-            let (counted, held) =
-                (c.published - ended, stats.ready + stats.delayed + stats.leased + stats.dead);
-            ensure!(counted == held, "counters add up", "{queue}: {c:?} against {held} jobs");
-            ensure!(c.lost == 0 && c.unreadable == 0, "nothing is lost", "{queue}: {c:?}");
-            self.check_agenda(&dump, &queue, now)?;
+impl World<'_> {
+    /// What is accepted is there, and nothing else; counters add up; sizes equal a recount; the agenda is never late.
+    pub(super) fn check(&mut self) -> Checked {
+        let dump = self.store.dump();
+        for queue in 0..self.queues.len() {
+            self.check_counters(&dump, queue)?;
+            self.check_jobs(&dump, queue)?;
+            if !self.redis.went_back {
+                self.check_agenda(&dump, queue)?;
+            }
         }
         Ok(())
     }
 
-    pub(super) fn check_agenda(
-        &self,
-        dump: &BTreeMap<String, Dumped>,
-        queue: &QueueName,
-        now: UnixMicros,
-    ) -> Result<(), Violation> {
-        let keys = self.keys.queue_keys(queue);
-        let first = |key: &str, from: u64| match dump.get(key) {
-            Some(Dumped::Zset(entries)) => {
-                entries.iter().map(|(_, score)| *score).find(|score| *score >= from)
-            }
-            _ => None,
+    fn check_counters(&mut self, dump: &Dump, queue: usize) -> Checked {
+        let (now, name, keys) = (self.redis_now(), names::queue(queue), self.keys.clone());
+        let stats = Command::Stats { queue: name.clone(), hours: 0 };
+        let Reply::Counted { stats, .. } = self.store.execute(now, &stats) else { return Ok(()) };
+        let c = stats.counters;
+        let ended = c.acked + c.cancelled + c.expired + c.purged + c.forwarded + c.lost;
+        let held = stats.ready + stats.delayed + stats.leased + stats.dead;
+        ensure!(c.published == ended + held, "counters add up", "{name}: {c:?} against {held} jobs");
+        ensure!(c.lost == 0 && c.unreadable == 0, "nothing is lost", "{name}: {c:?}");
+        let counted = crate::sim::model::Counts {
+            published: c.published,
+            granted: c.granted,
+            acked: c.acked,
+            nacked: c.nacked,
+            snoozed: c.snoozed,
+            released: c.released,
+            cancelled: c.cancelled,
+            requeued: c.requeued,
+            forwarded: c.forwarded,
         };
-        let next = [first(&keys[4], now.floor_ms().0 + 1), first(&keys[5], 0), first(&keys[8], 0)];
-        let member = format!("q{queue}");
-        let at = match dump.get(&keys[0]) {
-            Some(Dumped::Zset(entries)) => entries.iter().find(|(name, _)| *name == member.as_bytes()),
-            _ => None,
-        };
-        let at = at.map(|(_, score)| *score);
+        let seen = self.ledger.counts(queue);
+        ensure!(counted == seen, "counters say what happened", "{name}: {counted:?}, but {seen:?}");
+        let dead = c.died.checked_sub(c.requeued + c.purged);
+        ensure!(dead == Some(stats.dead), "counters add up", "{name}: {c:?} against {} dead", stats.dead);
+        let keys = keys.queue_keys(&name);
+        let recount = |key: &str| members(dump, key).count() as u64;
+        let sizes = [stats.ready + stats.delayed, stats.leased, stats.dead];
+        let recounted = [&keys[4], &keys[5], &keys[7]].map(|key| recount(key));
+        ensure!(sizes == recounted, "sizes equal a recount", "{name}: {sizes:?}, recounted {recounted:?}");
+        Ok(())
+    }
+
+    fn check_jobs(&self, dump: &Dump, queue: usize) -> Checked {
+        let name = names::queue(queue);
+        let keys = self.keys.queue_keys(&name);
+        let pool = hash(dump, &keys[3]);
+        for job in self.ledger.certain(queue) {
+            let id = names::job(job);
+            let there = pool.is_some_and(|pool| pool.contains_key(id.as_str().as_bytes()));
+            ensure!(there, "accepted means delivered", "{id} of {name} vanished");
+        }
+        for id in pool.into_iter().flat_map(|pool| pool.keys()) {
+            let id = String::from_utf8_lossy(id);
+            let known = id.parse().ok().and_then(|id| names::number(&id));
+            let known = known.is_some_and(|job| self.ledger.knows((queue, job)));
+            ensure!(known, "sizes are exact", "{id} of {name} has ended, but is there");
+        }
+        let states = hash(dump, &keys[6]);
+        for (id, _) in members(dump, &keys[7]) {
+            let state = states.and_then(|states| states.get(id)).and_then(|text| State::parse(text));
+            let explained =
+                state.as_ref().is_some_and(|state| state.phase == Phase::Dead && !state.reason.as_str().is_empty());
+            ensure!(explained, "every dead job has its reason", "{id:?} of {name}: {state:?}");
+        }
+        Ok(())
+    }
+
+    fn check_agenda(&self, dump: &Dump, queue: usize) -> Checked {
+        let (now, name) = (self.redis_now().floor_ms().0, names::queue(queue));
+        let keys = self.keys.queue_keys(&name);
+        let first =
+            |key: &str, from: u64| members(dump, key).map(|(_, score)| score).find(|score| *score >= from);
+        let next = [first(&keys[4], now + 1), first(&keys[5], 0), first(&keys[8], 0)];
+        let member = format!("q{name}");
+        let at = members(dump, &keys[0]).find(|(name, _)| *name == member.as_bytes()).map(|(_, at)| at);
         if let Some(needed) = next.into_iter().flatten().min() {
-            let late = at.is_none_or(|at| at > needed.max(now.floor_ms().0));
+            let late = at.is_none_or(|at| at > needed.max(now));
             ensure!(
                 !late,
                 "the agenda is never late",
-                "{queue}: it says {at:?}, but something happens at {needed}"
+                "{name}: it says {at:?}, but something happens at {needed}"
             );
         }
         Ok(())
     }
 
-    pub(super) fn unfinished(&self) -> Result<(), Violation> {
-        let left = self.model.unfinished(self.redis_now());
-        ensure!(
-            left.is_empty(),
-            "all settles once faults end",
-            "{} jobs are left: {}",
-            left.len(),
-            left.join("; ")
-        );
-        Ok(())
+    /// The places of jobs that are not empty, dead letters aside.
+    pub(super) fn places_in_use(&mut self) -> Vec<String> {
+        let dump = self.store.dump();
+        let in_use = |key: &&String| key.ends_with(":due") || key.ends_with(":leased") || key.ends_with(":exp");
+        dump.keys().filter(in_use).cloned().collect()
     }
 
-    pub(super) fn check_end(&self) -> Result<(), Violation> {
+    pub(super) fn check_end(&mut self) -> Checked {
         for (n, node) in self.nodes.iter().enumerate() {
-            let drained = node.engine.as_ref().is_some_and(Engine::is_drained);
-            ensure!(
-                drained,
-                "a drained engine ends",
-                "node {n} does not: {:?}",
-                node.engine.as_ref().map(|e| (e.held(), e.poll_timeout()))
-            );
             ensure!(node.asked.is_empty(), "every caller is answered", "node {n}: {:?}", node.asked);
         }
-        let dump = self.store.dump(&self.keys);
+        let dump = self.store.dump();
+        self.check_forwarded(&dump)?;
         for (key, contents) in &dump {
-            let kept =
-                ["config", ":meta", "queues", "lease", "agenda"].iter().any(|name| key.ends_with(name));
-            let dead = [":pool", ":state", ":dead", ":big"].iter().any(|name| key.ends_with(name));
+            let kept = ["config", ":meta", "queues", "lease"].iter().any(|name| key.ends_with(name));
+            let forwarded = matches!(contents, Contents::List(_) | Contents::Stream(_));
             let waits_for_the_dead = key.ends_with(":waiting") && !self.has_the_living(contents);
-            ensure!(kept || dead || waits_for_the_dead, "nothing is left behind", "{key}: {contents:?}");
+            let allowed = kept || forwarded || waits_for_the_dead;
+            ensure!(allowed, "nothing is left behind", "{key}: {contents:?}");
         }
         Ok(())
     }
 
-    pub(super) fn has_the_living(&self, waiting: &Dumped) -> bool {
-        let Dumped::Zset(entries) = waiting else { return true };
+    /// What a queue forwards arrives once for each time it was accepted, and what left it so is there.
+    fn check_forwarded(&self, dump: &Dump) -> Checked {
+        for (queue, plan) in self.queues.iter().enumerate() {
+            let Some((_, key)) = plan.forward.as_ref().and_then(|to| to.split_once(':')) else { continue };
+            let arrived: Vec<u32> = match dump.get(key) {
+                Some(Contents::List(bodies)) => bodies.iter().filter_map(job_in).collect(),
+                Some(Contents::Stream(entries)) => {
+                    entries.iter().filter_map(|entry| job_in(entry.get(1)?)).collect()
+                }
+                _ => Vec::new(),
+            };
+            let name = names::queue(queue);
+            let counted = self.ledger.counts(queue).forwarded;
+            ensure!(counted == arrived.len() as u64, "forwarded once", "{name}: {counted}, arrived {arrived:?}");
+            for job in self.ledger.forwarded(queue) {
+                ensure!(arrived.contains(&job), "accepted means delivered", "j{job} of {name} did not arrive");
+            }
+            for job in &arrived {
+                let times = arrived.iter().filter(|other| *other == job).count();
+                let most = self.ledger.accepted().filter(|instance| instance.key == (queue, *job)).count();
+                ensure!(times <= most, "forwarded once", "j{job} of {name} arrived {times} times, not {most}");
+            }
+        }
+        Ok(())
+    }
+
+    fn has_the_living(&self, waiting: &Contents) -> bool {
+        let Contents::Sorted(entries) = waiting else { return true };
         let living: Vec<String> =
             self.nodes.iter().filter_map(|node| Some(node.engine.as_ref()?.identity().to_string())).collect();
         entries.iter().any(|(member, _)| living.iter().any(|text| text.as_bytes() == member.as_ref()))
+    }
+}
+
+fn job_in(body: &Bytes) -> Option<u32> {
+    names::number(&String::from_utf8_lossy(body).trim().parse().ok()?)
+}
+
+fn members<'a>(dump: &'a Dump, key: &str) -> impl Iterator<Item = (&'a Bytes, u64)> + use<'a> {
+    let members = match dump.get(key) {
+        Some(Contents::Sorted(members)) => members.as_slice(),
+        _ => &[],
+    };
+    members.iter().map(|(member, score)| (member, *score))
+}
+
+fn hash<'a>(dump: &'a Dump, key: &str) -> Option<&'a std::collections::BTreeMap<Bytes, Bytes>> {
+    match dump.get(key) {
+        Some(Contents::Hash(fields)) => Some(fields),
+        _ => None,
     }
 }

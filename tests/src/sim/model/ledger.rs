@@ -1,0 +1,464 @@
+use std::collections::BTreeMap;
+
+use delayline_core::{
+    BODY_LIMIT, CancelOutcome, Command, Entry, Fence, Grant, Identity, PublishOutcome, QueueConfig,
+    QueueName, Reason, Record, Reply, RescheduleOutcome, Session, UnixMicros, UnixMs,
+};
+
+use super::{Checked, Instance, Key, Phase, Violation, Witness, ensure, key_of};
+use crate::sim::marks::Marks;
+use crate::sim::names;
+
+const DEFAULT_ATTEMPTS: u16 = 10;
+
+/// What the store must hold, command by command. A failover takes it back to an earlier state.
+#[derive(Default)]
+pub(in crate::sim) struct Ledger {
+    pub(super) jobs: BTreeMap<Key, Job>,
+    pub(super) queues: BTreeMap<usize, Queue>,
+    batches: BTreeMap<(Identity, char, usize, u64), Past>,
+    accepted: BTreeMap<Instance, u32>,
+    pub(super) cancelled: BTreeMap<Key, u32>,
+    pub(super) moved: BTreeMap<Key, u32>,
+    /// The latest that Redis's clock ever showed: what ends by then may have ended.
+    pub(super) latest: UnixMs,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Queue {
+    pub(super) born: bool,
+    pub(super) paused: bool,
+    pub(super) config: QueueConfig,
+    pub(super) counts: Counts,
+}
+
+/// What is counted where the outcome is seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(in crate::sim) struct Counts {
+    pub(in crate::sim) published: u64,
+    pub(in crate::sim) granted: u64,
+    pub(in crate::sim) acked: u64,
+    pub(in crate::sim) nacked: u64,
+    pub(in crate::sim) snoozed: u64,
+    pub(in crate::sim) released: u64,
+    pub(in crate::sim) cancelled: u64,
+    pub(in crate::sim) requeued: u64,
+    pub(in crate::sim) forwarded: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    pub(super) version: u64,
+    pub(super) phase: Phase,
+    /// Until it is, no fence can be its own.
+    pub(super) deliveries: u16,
+    pub(super) attempts: u16,
+    wanted_attempts: Option<u16>,
+    pub(super) max: u16,
+    pub(super) expires: Option<UnixMs>,
+    lost_delay_ms: u64,
+    /// Too large to be stored as it is, so that no list may get it.
+    large: bool,
+    pub(super) reason: Option<Reason>,
+    /// It may have died unseen, when its last lease ended or its TTL did, and been requeued.
+    pub(super) maybe_requeued: bool,
+    /// It may have died unseen, and been purged.
+    pub(super) maybe_purged: bool,
+}
+
+/// What a batch was answered the first time.
+#[derive(Clone, Debug, PartialEq)]
+enum Past {
+    Published(Vec<PublishOutcome>, UnixMicros),
+    Granted(Vec<(Key, Fence)>),
+    Cancelled(Vec<CancelOutcome>),
+    Rescheduled(Vec<RescheduleOutcome>, Vec<UnixMs>),
+}
+
+impl Ledger {
+    /// A command was carried out at `now`, with this reply.
+    pub(in crate::sim) fn observe(
+        &mut self,
+        now: UnixMicros,
+        command: &Command,
+        reply: &Reply,
+        witness: &mut Witness,
+        marks: &mut Marks,
+    ) -> Checked {
+        self.latest = self.latest.max(now.floor_ms());
+        if let Reply::Superseded { .. } = reply {
+            marks.reach("a batch is superseded");
+        }
+        match (command, reply) {
+            (
+                Command::Publish { queue, session, jobs, .. },
+                Reply::Published { since, outcomes, full, .. },
+            ) => {
+                ensure!(jobs.len() == outcomes.len(), "every job is answered", "{outcomes:?}");
+                let past = Past::Published(outcomes.clone(), *since);
+                if self.is_repeat((session, 'p', queue), past, marks)? {
+                    return Ok(());
+                }
+                if full.is_some() {
+                    marks.reach("a queue is full");
+                }
+                let mut pairs = jobs.iter().zip(outcomes);
+                pairs.try_for_each(|(job, outcome)| self.published(now, queue, job, *outcome, marks))
+            }
+            (
+                Command::Reserve { queue, session, count, lease_ms, max_bytes, .. },
+                Reply::Granted { jobs, lease_end, fence, open, .. },
+            ) => {
+                let granted: Checked<Vec<_>> =
+                    jobs.iter().map(|grant| Ok((key_of(queue, &grant.id)?, grant.state.fence))).collect();
+                if self.is_repeat((session, 'r', queue), Past::Granted(granted?), marks)? {
+                    return Ok(());
+                }
+                if !open {
+                    marks.reach("a paused queue is asked");
+                }
+                ensure!(jobs.len() <= usize::from(*count), "a reserve is bounded", "{} of {count}", jobs.len());
+                let bytes: usize = jobs.iter().map(|grant| grant.record.len()).sum();
+                let fits = jobs.len() <= 1 || bytes as u64 <= *max_bytes;
+                ensure!(fits, "a reserve is bounded", "{} jobs of {bytes} bytes, {max_bytes} asked", jobs.len());
+                let end = now.ceil_ms() + *lease_ms;
+                ensure!(*lease_end == end, "a lease lasts as long as asked", "until {lease_end}, not {end}");
+                if !jobs.is_empty() {
+                    witness.fence(queue, *fence)?;
+                }
+                jobs.iter().try_for_each(|grant| self.granted(now, queue, grant, *lease_end, witness, marks))
+            }
+            (Command::Settle { queue, leases, .. }, Reply::Settled { outcomes, .. }) => {
+                ensure!(leases.len() == outcomes.len(), "every lease is answered", "{outcomes:?}");
+                let mut pairs = leases.iter().zip(outcomes);
+                pairs.try_for_each(|(lease, outcome)| self.settled(now, queue, lease, *outcome, marks))
+            }
+            (Command::Extend { queue, leases, .. }, Reply::Extended { outcomes, lease_end, .. }) => {
+                ensure!(leases.len() == outcomes.len(), "every lease is answered", "{outcomes:?}");
+                let mut pairs = leases.iter().zip(outcomes);
+                pairs.try_for_each(|(lease, outcome)| {
+                    self.extended(queue, lease, *outcome, *lease_end, witness, marks)
+                })
+            }
+            (Command::Cancel { queue, session, ids }, Reply::Cancelled { outcomes, .. }) => {
+                let past = Past::Cancelled(outcomes.clone());
+                if self.is_change_repeat(session, queue, past, marks)? {
+                    return Ok(());
+                }
+                let mut pairs = ids.iter().zip(outcomes);
+                pairs.try_for_each(|(id, outcome)| self.cancelled(queue, id, *outcome, witness, marks))
+            }
+            (Command::Reschedule { queue, session, jobs }, Reply::Rescheduled { outcomes, dues, .. }) => {
+                let past = Past::Rescheduled(outcomes.clone(), dues.clone());
+                if self.is_change_repeat(session, queue, past, marks)? {
+                    return Ok(());
+                }
+                for (((id, _), outcome), due) in jobs.iter().zip(outcomes).zip(dues) {
+                    self.rescheduled(queue, id, *outcome, *due, witness, marks)?;
+                }
+                Ok(())
+            }
+            (Command::Requeue { queue, .. }, Reply::DeadMoved { until, moved, .. }) => {
+                self.requeued(now, queue, *until, *moved, marks)
+            }
+            (Command::Purge { queue, .. }, Reply::DeadMoved { until, moved, .. }) => {
+                self.purged(queue, *until, *moved, marks)
+            }
+            (Command::Tend { queue, limit, .. }, Reply::Tended { ended, expired, purged, forwarded, .. }) => {
+                let limit = u64::from(*limit);
+                let most = ended.max(expired).max(purged).max(forwarded);
+                ensure!(*most <= limit, "a tend is bounded", "{reply:?}");
+                if let Some(queue) = names::index(queue) {
+                    self.queues.entry(queue).or_default().counts.forwarded += forwarded;
+                }
+                Ok(())
+            }
+            (Command::Pause { queue, paused, .. }, Reply::Configured { .. }) => {
+                let queue = self.queue_mut(queue);
+                (queue.born, queue.paused) = (true, *paused);
+                Ok(())
+            }
+            (Command::Configure { queue, config, .. }, Reply::Configured { .. }) => {
+                let queue = self.queue_mut(queue);
+                queue.born = true;
+                queue.config = config.clone();
+                Ok(())
+            }
+            (_, Reply::Broken(why)) => {
+                Err(Violation { oracle: "every command is answered", what: why.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How often this publish was accepted.
+    pub(in crate::sim) fn times_accepted(&self, instance: &Instance) -> u32 {
+        self.accepted.get(instance).copied().unwrap_or(0)
+    }
+
+    /// The publishes that were accepted.
+    pub(in crate::sim) fn accepted(&self) -> impl Iterator<Item = Instance> {
+        self.accepted.keys().copied()
+    }
+
+    /// What is counted of a queue.
+    pub(in crate::sim) fn counts(&self, queue: usize) -> Counts {
+        self.queues.get(&queue).map_or(Counts::default(), |queue| queue.counts)
+    }
+
+    pub(in crate::sim) fn knows(&self, key: Key) -> bool {
+        self.jobs.contains_key(&key)
+    }
+
+    /// The jobs of a queue that must be there.
+    pub(in crate::sim) fn certain(&self, queue: usize) -> impl Iterator<Item = u32> {
+        let jobs = self.jobs.range((queue, 0)..=(queue, u32::MAX));
+        jobs.filter(|(key, job)| !self.may_be_gone(**key, job)).map(|(key, _)| key.1)
+    }
+
+    /// The jobs of a queue that have left it for where it forwards to, when it is empty.
+    pub(in crate::sim) fn forwarded(&self, queue: usize) -> impl Iterator<Item = u32> {
+        let jobs = self.jobs.range((queue, 0)..=(queue, u32::MAX));
+        let dead = |job: &Job| matches!(job.phase, Phase::Dead { .. }) || job.may_have_died(self.latest);
+        let large = |job: &Job| job.large;
+        jobs.filter(move |(_, job)| !dead(job) && !large(job) && !job.has_expired(self.latest))
+            .map(|(key, _)| key.1)
+    }
+
+    /// Jobs that should have come to an end and did not, each with the time at which it can.
+    pub(in crate::sim) fn unfinished(&self) -> Vec<(String, UnixMs)> {
+        let open = self.jobs.iter().filter_map(|(key, job)| {
+            let at = match job.phase {
+                Phase::Dead { .. } => return None,
+                _ if self.may_be_gone(*key, job) || job.may_have_died(self.latest) => return None,
+                Phase::Waiting { due } => due,
+                Phase::Leased { until, .. } => until,
+            };
+            let (queue, id) = (names::queue(key.0), names::job(key.1));
+            Some((format!("{id} of {queue}: {:?}, attempt {} of {}", job.phase, job.attempts, job.max), at))
+        });
+        open.collect()
+    }
+
+    pub(super) fn queue_mut(&mut self, queue: &QueueName) -> &mut Queue {
+        self.queues.entry(names::index(queue).unwrap_or(usize::MAX)).or_default()
+    }
+
+    /// Of a queue that never came to be nothing is remembered.
+    fn is_change_repeat(
+        &mut self,
+        session: &Session,
+        queue: &QueueName,
+        past: Past,
+        marks: &mut Marks,
+    ) -> Checked<bool> {
+        if !self.queue_mut(queue).born {
+            return Ok(false);
+        }
+        self.is_repeat((session, 'c', queue), past, marks)
+    }
+
+    fn is_repeat(
+        &mut self,
+        (session, verb, queue): (&Session, char, &QueueName),
+        past: Past,
+        marks: &mut Marks,
+    ) -> Checked<bool> {
+        let key = (session.engine, verb, names::index(queue).unwrap_or(usize::MAX), session.sequence);
+        let Some(first) = self.batches.get(&key) else {
+            self.batches.insert(key, past);
+            return Ok(false);
+        };
+        marks.reach("a repeat is answered by its session");
+        let same = match (first, &past) {
+            (Past::Granted(first), Past::Granted(again)) => again.iter().all(|grant| first.contains(grant)),
+            (first, again) => first == again,
+        };
+        ensure!(same, "a repeat has the effect of once", "batch {key:?} answered {first:?}, then {past:?}");
+        Ok(true)
+    }
+
+    fn published(
+        &mut self,
+        now: UnixMicros,
+        queue: &QueueName,
+        entry: &Entry,
+        outcome: PublishOutcome,
+        marks: &mut Marks,
+    ) -> Checked {
+        let (instance, record) = read(queue, entry)?;
+        let there = self.jobs.get(&instance.key).map(|job| (job.phase, self.may_be_gone(instance.key, job)));
+        match (outcome, there) {
+            (PublishOutcome::New, there) => {
+                ensure!(
+                    there.is_none_or(|(_, may_be_gone)| may_be_gone),
+                    "an id is used once at a time",
+                    "{instance} was accepted while it was there"
+                );
+            }
+            (PublishOutcome::Replaced, Some((phase, _))) => {
+                ensure!(
+                    entry.replace && self.may_wait(phase),
+                    "replace is exact",
+                    "{instance} in {phase:?} was replaced, asked for: {}",
+                    entry.replace
+                );
+                marks.reach("a waiting job is replaced");
+                self.queue_mut(queue).counts.cancelled += 1;
+            }
+            (PublishOutcome::Duplicate, Some((phase, may_be_gone))) => {
+                let waits = matches!(phase, Phase::Waiting { .. }) && !may_be_gone;
+                ensure!(
+                    !entry.replace || !waits,
+                    "replace is exact",
+                    "{instance} in {phase:?} was to be replaced and is called a duplicate"
+                );
+                if entry.replace {
+                    marks.reach("a replacement finds a held job");
+                }
+                return Ok(());
+            }
+            (PublishOutcome::Replaced | PublishOutcome::Duplicate, None) => {
+                ensure!(false, "sizes are exact", "{instance} answered {outcome:?} but is not there");
+            }
+            (PublishOutcome::Full, _) => return Ok(()),
+        }
+        *self.accepted.entry(instance).or_default() += 1;
+        let queue = self.queue_mut(queue);
+        queue.born = true;
+        queue.counts.published += 1;
+        let job = Job {
+            version: instance.version,
+            phase: Phase::Waiting { due: entry.due.counted_from(now) },
+            deliveries: 0,
+            attempts: 0,
+            wanted_attempts: record.attempts,
+            max: 0,
+            expires: (entry.ttl_ms > 0).then(|| now.ceil_ms() + entry.ttl_ms),
+            lost_delay_ms: record.lost_delay_ms.unwrap_or(0),
+            large: record.body.len() > 1_000,
+            reason: None,
+            maybe_requeued: false,
+            maybe_purged: false,
+        };
+        self.jobs.insert(instance.key, job);
+        Ok(())
+    }
+
+    fn granted(
+        &mut self,
+        now: UnixMicros,
+        queue: &QueueName,
+        grant: &Grant,
+        lease_end: UnixMs,
+        witness: &mut Witness,
+        marks: &mut Marks,
+    ) -> Checked {
+        let key = key_of(queue, &grant.id)?;
+        let (id, fence, now_ms, latest) = (&grant.id, grant.state.fence, now.floor_ms(), self.latest);
+        let Queue { paused, config, .. } = self.queue_mut(queue).clone();
+        ensure!(!paused, "a paused queue grants nothing", "{id} of {queue}");
+        let Some(job) = self.jobs.get_mut(&key) else {
+            ensure!(false, "a settled job never runs again", "{id} of {queue} was granted but is not there");
+            return Ok(());
+        };
+        let expired = |job: &Job| job.expires.is_some_and(|expires| expires <= now_ms);
+        let died = job.attempts >= job.max && job.max > 0;
+        let requeued = std::mem::take(&mut job.maybe_requeued) && (died || job.expires.is_some());
+        if requeued && grant.state.attempts == 1 {
+            marks.reach("a dead letter runs again");
+            (job.attempts, job.expires, job.reason) = (0, None, None);
+        } else if let Phase::Waiting { due } = job.phase {
+            ensure!(grant.due == due, "a job keeps its due time", "{id}, due {due}, was due {}", grant.due);
+        }
+        match job.phase {
+            _ if requeued => {}
+            Phase::Waiting { .. } => {}
+            Phase::Leased { fence: other, until, .. } => {
+                ensure!(
+                    until <= latest,
+                    "one live lease",
+                    "{id} of {queue} is held under {other} until {until}, granted at {now}"
+                );
+                let due = until + job.lost_delay_ms;
+                ensure!(grant.due == due, "a lost job keeps its delay", "{id}: {} for {due}", grant.due);
+                marks.reach("a lease ends and its job is granted again");
+                job.reason = None;
+            }
+            Phase::Dead { .. } => ensure!(false, "a dead letter is not delivered", "{id} of {queue}"),
+        }
+        ensure!(grant.due <= now_ms, "never early", "{id} of {queue}, due {}, granted at {now}", grant.due);
+        ensure!(!expired(job), "an expired job is not delivered", "{id} of {queue} at {now}");
+        job.attempts += 1;
+        job.deliveries += 1;
+        job.max = job.wanted_attempts.or(config.attempts).unwrap_or(DEFAULT_ATTEMPTS);
+        let state = &grant.state;
+        ensure!(
+            job.attempts <= job.max || job.wanted_attempts.is_none(),
+            "attempts have a maximum",
+            "{id} of {queue}: {} of {}",
+            job.attempts,
+            job.max
+        );
+        ensure!(state.max == job.max, "attempts have the maximum asked for", "{id}: {state:?}");
+        ensure!(state.attempts == job.attempts, "attempts are counted", "{id}: {state:?} is {}", job.attempts);
+        ensure!(state.deliveries == job.deliveries, "deliveries are counted", "{id}: {state:?}");
+        if let Some(reason) = &job.reason {
+            ensure!(state.reason == *reason, "a failure keeps its reason", "{id}: {state:?}");
+        }
+        job.phase = Phase::Leased { fence, until: lease_end, due: grant.due };
+        witness.grant(key, fence, lease_end);
+        self.queue_mut(queue).counts.granted += 1;
+        Ok(())
+    }
+
+    /// Whether a job in this phase may wait, its lease having ended.
+    pub(super) fn may_wait(&self, phase: Phase) -> bool {
+        match phase {
+            Phase::Waiting { .. } => true,
+            Phase::Leased { until, .. } => until <= self.latest,
+            Phase::Dead { .. } => false,
+        }
+    }
+
+    /// Whether the job may have gone without a word: at the end of its TTL, of its retention, or to where the queue
+    /// forwards.
+    pub(super) fn may_be_gone(&self, (queue, _): Key, job: &Job) -> bool {
+        let config = self.queues.get(&queue).map(|queue| &queue.config);
+        let retained = config.is_some_and(|config| config.retention_ms.is_some());
+        let may_be_dead = match job.phase {
+            Phase::Waiting { .. } => false,
+            Phase::Leased { until, .. } => until <= self.latest && job.attempts >= job.max,
+            Phase::Dead { .. } => true,
+        };
+        let forwards = config.is_some_and(|config| config.forward.is_some());
+        let may_be_due = match job.phase {
+            Phase::Waiting { due } => due <= self.latest,
+            Phase::Leased { until, .. } => until <= self.latest,
+            Phase::Dead { .. } => false,
+        };
+        job.maybe_purged || job.has_expired(self.latest) || (retained && may_be_dead) || (forwards && may_be_due)
+    }
+}
+
+impl Job {
+    /// Its last lease may have ended, and it with it.
+    pub(super) fn may_have_died(&self, latest: UnixMs) -> bool {
+        matches!(self.phase, Phase::Leased { until, .. } if until <= latest && self.attempts >= self.max)
+    }
+
+    pub(super) fn has_expired(&self, latest: UnixMs) -> bool {
+        self.expires.is_some_and(|expires| expires <= latest)
+    }
+}
+
+/// Which publish of its id this is, and what it says.
+fn read(queue: &QueueName, entry: &Entry) -> Checked<(Instance, Record)> {
+    let record = Record::decode(&entry.record, BODY_LIMIT).map_err(|error| Violation {
+        oracle: "what was published is sent",
+        what: format!("{} of {queue}: {error}", entry.id),
+    })?;
+    let instance = Instance { key: key_of(queue, &entry.id)?, version: record.metadata.published.0 };
+    Ok((instance, record))
+}

@@ -1,0 +1,138 @@
+//! Faults end, and everything must: due jobs are settled within a bound, the dead are purged, engines drain, and nothing
+//! is left behind.
+
+use delayline_core::{Ask, Engine};
+
+use super::{EPOCH_MS, What, World};
+use crate::sim::model::{Checked, ensure};
+use crate::sim::names;
+use crate::sim::node::{Asked, Node};
+use crate::sim::plan::{Act, Asks, Rates};
+
+const LOOK_US: u64 = 100_000;
+/// A lease that a take may have asked for, and a delay after a lost lease.
+const TAKE_LEASE_MS: u64 = 5_000;
+const LOST_DELAY_MS: u64 = 2_000;
+/// The longest pause before a resend.
+const PAUSE_MS: u64 = 2_000;
+/// What callers, handlers and the network take when nothing fails.
+const MARGIN_MS: u64 = 2_000;
+
+impl World<'_> {
+    /// Faults end.
+    pub(super) fn heal(&mut self) -> Checked {
+        self.calm = true;
+        self.rates = Rates::default();
+        (self.redis.down, self.redis.refuses, self.redis.still_until_us) = (false, None, self.now_us);
+        for node in 0..self.nodes.len() {
+            let until = self.nodes[node].still_until_us.min(self.now_us + LOOK_US);
+            self.nodes[node].still_until_us = until;
+            if self.nodes[node].engine.is_none() {
+                self.at(until, What::Start(node));
+            } else if !self.nodes[node].hears && self.nodes[node].edge.is_none() {
+                let life = self.nodes[node].life;
+                self.at(until, What::Hears(node, life));
+            }
+        }
+        for queue in 0..self.queues.len() {
+            let what = Asks::Pause { queue, paused: false };
+            self.after(2 * LOOK_US, What::Act(Act { at_ms: 0, node: 0, what }));
+        }
+        self.anchor_us = self.now_us.max(self.last_act_us);
+        self.at(self.anchor_us + 3 * LOOK_US, What::Settled);
+        Ok(())
+    }
+
+    /// Whether all that was due has come to an end; it has a bounded time to.
+    pub(super) fn see_settled(&mut self) -> Checked {
+        let left = self.ledger.unfinished();
+        for (_, due) in &left {
+            let due_us = (due.0.saturating_sub(EPOCH_MS) * 1000).saturating_add_signed(-self.redis.ahead_us);
+            self.anchor_us = self.anchor_us.max(due_us);
+        }
+        let places = if left.is_empty() { self.places_in_use() } else { Vec::new() };
+        if left.is_empty() && places.is_empty() {
+            self.settled_us = Some(self.now_us);
+            self.after(0, What::Purge);
+            return Ok(());
+        }
+        let (shown, late) = (left.iter().map(|(what, _)| what.as_str()).take(5), self.is_late(self.anchor_us));
+        ensure!(
+            !late,
+            "all settles once faults end",
+            "{} jobs are left after {} ms: {}{places:?}",
+            left.len(),
+            self.bound_us / 1000,
+            shown.collect::<Vec<_>>().join("; ")
+        );
+        self.after(LOOK_US, What::Settled);
+        Ok(())
+    }
+
+    pub(super) fn purge_dead(&mut self) -> Checked {
+        let dump = self.store.dump();
+        if !dump.keys().any(|key| key.ends_with(":dead")) {
+            self.after(0, What::Drain);
+            return Ok(());
+        }
+        let late = self.is_late(self.settled_us.unwrap_or(self.now_us));
+        ensure!(!late, "all settles once faults end", "dead letters cannot be purged");
+        if self.nodes[0].asked.values().all(|asked| matches!(asked, Asked::Take)) {
+            for queue in 0..self.queues.len() {
+                self.ask(0, Asked::Other, Ask::Purge { queue: names::queue(queue), ids: None })?;
+            }
+        }
+        self.after(LOOK_US, What::Purge);
+        Ok(())
+    }
+
+    pub(super) fn drain(&mut self) -> Checked {
+        self.drained_us = self.now_us;
+        let nodes = 0..self.nodes.len();
+        nodes.filter(|node| self.nodes[*node].edge.is_none()).collect::<Vec<_>>().into_iter().try_for_each(
+            |node| self.with(node, Engine::drain),
+        )?;
+        self.after(LOOK_US, What::End);
+        Ok(())
+    }
+
+    pub(super) fn end(&mut self) -> Checked {
+        let ended = |node: &Node| node.engine.as_ref().is_none_or(Engine::is_drained);
+        if self.nodes.iter().all(ended) {
+            self.over = true;
+            self.check()?;
+            return self.check_end();
+        }
+        let running = self.nodes.iter().position(|node| !ended(node)).unwrap_or(0);
+        let engine = self.nodes[running].engine.as_ref();
+        ensure!(
+            !self.is_late(self.drained_us),
+            "a drained engine ends",
+            "node {running} does not: {:?}",
+            engine.map(|engine| (engine.held(), engine.poll_timeout()))
+        );
+        self.after(LOOK_US, What::End);
+        Ok(())
+    }
+
+    pub(super) fn settled_percent(&self) -> u64 {
+        let took = self.settled_us.unwrap_or(0).saturating_sub(self.anchor_us);
+        took * 100 / self.bound_us.max(1)
+    }
+
+    /// How long settling may take: a lease must end, a poll come round, a pump lease be taken over, and the round trips
+    /// for it be repeated once, by engines whose clocks first catch up with what they showed before.
+    pub(super) fn bound_us(&self, back_ms: u64) -> u64 {
+        let most = |what: &dyn Fn(&Node) -> u64| self.nodes.iter().map(what).max().unwrap_or(0);
+        let lease = most(&|node| node.config.lease_ms).max(TAKE_LEASE_MS) + LOST_DELAY_MS;
+        let poll = most(&|node| node.config.poll_ms);
+        let pump = most(&|node| node.config.pump_lease_ms);
+        let flight = 3 * (most(&|node| node.config.flight_ms) + PAUSE_MS);
+        let edge = most(&|node| node.edge.as_ref().map_or(0, |edge| edge.limits.deadline_ms));
+        (lease + poll + pump + flight + edge + back_ms + MARGIN_MS) * 1000
+    }
+
+    fn is_late(&self, since_us: u64) -> bool {
+        self.now_us > since_us + self.bound_us
+    }
+}
