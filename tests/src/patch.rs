@@ -98,6 +98,7 @@ const PATCHES: &[Patch] = &[
         "announce()\nreturn {'ok', num(us), num(us), letters}",
     ),
     patch(Bug::AgendaWithoutLeases, 12, "min(next_due, tonumber(meta.lo or ''))", "next_due"),
+    patch(Bug::AgendaWithoutLeases, 1, "if #jobs > 0 and at < now +", "if #jobs > 0 and at and at < now +"),
     patch(
         Bug::WrongLeaseEnd,
         1,
