@@ -1,7 +1,9 @@
 use delayline_core::wire::{Args, Form, Value, decode, encode};
 use delayline_core::{Command, Identity, Keyspace, Prefix, Refusal, Reply, Shards, UnixMicros};
+use delayline_embedded::Bug;
+use delayline_lua::Script;
 
-use crate::{Connection, Contents, Dump, RedisServer, words};
+use crate::{Connection, Contents, Dump, RedisServer, patched, words};
 
 /// Carries out commands on a real server, at times that the caller sets.
 #[derive(Debug)]
@@ -9,13 +11,22 @@ pub struct RedisStore {
     keys: Keyspace,
     connection: Connection,
     listener: Connection,
+    planted: Vec<Planted>,
+}
+
+/// What is sent in a script's place.
+#[derive(Debug)]
+struct Planted {
+    script: &'static Script,
+    sha1: String,
+    source: String,
 }
 
 impl RedisStore {
     /// A store on a server's only database.
     pub fn new(server: &RedisServer, shards: Shards) -> RedisStore {
         let keys = Keyspace::new(&Prefix::default(), shards);
-        RedisStore { keys, connection: server.connect(), listener: server.connect() }
+        RedisStore { keys, connection: server.connect(), listener: server.connect(), planted: Vec::new() }
     }
 
     /// The names of its keys.
@@ -26,6 +37,21 @@ impl RedisStore {
     /// For what is no command of delayline.
     pub fn connection(&mut self) -> &mut Connection {
         &mut self.connection
+    }
+
+    /// Breaks the store: the server runs scripts that make this mistake from now on, and no other.
+    ///
+    /// # Panics
+    /// If the connection is lost, or the bug's patch does not fit the scripts.
+    pub fn plant(&mut self, bug: Option<Bug>) {
+        let patched = bug.map(patched).unwrap_or_default();
+        self.planted = patched
+            .into_iter()
+            .map(|(script, source)| {
+                let sha1 = shown(&self.connection.ask(&["SCRIPT", "LOAD", &source]));
+                Planted { script, sha1, source }
+            })
+            .collect();
     }
 
     /// Carries out a command at `time`, or by the server's own clock.
@@ -45,7 +71,15 @@ impl RedisStore {
     /// # Panics
     /// If the connection is lost.
     pub fn raw(&mut self, time: Option<UnixMicros>, command: &Command, form: Form) -> Value {
-        self.connection.call(&packed(&self.keys, command, form, time)).expect("a living connection")
+        let mut words = packed(&self.keys, command, form, time);
+        for Planted { script, sha1, source } in &self.planted {
+            match words.get_mut(1) {
+                Some(word) if word == script.sha1().as_bytes() => *word = sha1.clone().into_bytes(),
+                Some(word) if word == script.source.as_bytes() => *word = source.clone().into_bytes(),
+                _ => {}
+            }
+        }
+        self.connection.call(&words).expect("a living connection")
     }
 
     /// Hears the wake-ups of an engine in all shards from now on, and what is said of the heads.

@@ -18,6 +18,7 @@ mod lua_source;
 mod memory;
 mod outage;
 mod plan;
+mod planted;
 mod quiet;
 mod readme;
 mod replace;

@@ -72,10 +72,10 @@ impl InMemory {
         InMemory { store, keys }
     }
 
-    /// An empty one that takes every repeat for something new.
-    pub(crate) fn with_a_bug(world: &World) -> InMemory {
+    /// An empty one that makes this mistake.
+    pub(crate) fn planted(world: &World, bug: Bug) -> InMemory {
         let mut twin = InMemory::new(world);
-        twin.store.plant(Some(Bug::SessionIgnored));
+        twin.store.plant(Some(bug));
         twin
     }
 }

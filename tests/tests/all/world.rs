@@ -51,6 +51,8 @@ pub(crate) struct World {
     cfgver: BTreeMap<QueueName, u64>,
     forwards: BTreeMap<QueueName, Forward>,
     listed: Vec<(UnixMs, JobId)>,
+    /// When the next thing happens in some queue, as far as was heard last.
+    next: UnixMs,
 }
 
 impl World {
@@ -76,6 +78,7 @@ impl World {
             cfgver: BTreeMap::new(),
             forwards: BTreeMap::new(),
             listed: Vec::new(),
+            next: UnixMs(0),
         }
     }
 
@@ -83,7 +86,8 @@ impl World {
     pub(crate) fn pass(&mut self) {
         let kind = self.random.number(0..=99);
         let us = match kind {
-            0..=29 => 0,
+            0..=19 => 0,
+            20..=29 => self.until_next(),
             30..=49 => self.random.number(0..=2 * 1000),
             50..=69 => self.random.number(0..=300 * 1000),
             70..=89 => self.random.number(0..=3 * SECOND * 1000),
@@ -99,6 +103,13 @@ impl World {
             }
         };
         self.now.0 += us;
+    }
+
+    /// How long it is to around the next thing that happens, if that is soon: the last millisecond before it, or the first.
+    fn until_next(&mut self) -> u64 {
+        let at = self.next.0 * 1000 + self.random.number(0..=1999);
+        let us = at.saturating_sub(self.now.0 + 1000);
+        if us < 60 * SECOND * 1000 { us } else { 0 }
     }
 
     /// The next step.
@@ -154,12 +165,18 @@ impl World {
     /// What a reply tells of leases, versions and births.
     pub(crate) fn learn(&mut self, command: &Command, reply: &Reply) {
         let Some(queue) = command.queue() else { return };
+        if let Command::Publish { jobs, .. } = command {
+            let dues = jobs.iter().map(|job| job.due.counted_from(self.now));
+            self.next = dues.filter(|due| *due > self.now.floor_ms()).min().unwrap_or(self.next);
+        }
         match reply {
-            Reply::Granted { jobs, fence, .. } => {
+            Reply::Granted { jobs, fence, next, .. } => {
+                self.next = next.unwrap_or(self.next);
                 self.leases.extend(jobs.iter().map(|job| (queue.clone(), job.id.clone(), *fence)));
                 let surplus = self.leases.len().saturating_sub(30);
                 self.leases.drain(..surplus);
             }
+            Reply::Tended { next, .. } => self.next = next.unwrap_or(self.next),
             Reply::Configured { cfgver, .. } => {
                 self.cfgver.insert(queue.clone(), *cfgver);
                 if let Command::Configure { config: QueueConfig { forward: Some(forward), .. }, .. } = command

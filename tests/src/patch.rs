@@ -1,0 +1,179 @@
+//! The planted bugs of the Lua scripts.
+
+use delayline_embedded::Bug;
+use delayline_lua::Script;
+
+/// A text of the scripts, in how many of them it stands (once in each), and what a bug makes of it.
+struct Patch {
+    bug: Bug,
+    find: &'static str,
+    scripts: usize,
+    replace: &'static str,
+}
+
+/// The scripts that this bug changes, and their sources then.
+///
+/// # Panics
+/// If the bug's text does not stand in as many scripts as the patch says, once in each.
+#[must_use]
+pub fn patched(bug: Bug) -> Vec<(&'static Script, String)> {
+    let mut patched: Vec<(&'static Script, String)> = Vec::new();
+    for patch in PATCHES.iter().filter(|patch| patch.bug == bug) {
+        let mut scripts = 0;
+        for script in delayline_lua::all() {
+            match script.source.matches(patch.find).count() {
+                0 => continue,
+                1 => scripts += 1,
+                more => panic!("{bug}: {more} times in {}: {:?}", script.name, patch.find),
+            }
+            let known = patched.iter().position(|(known, _)| known.name == script.name);
+            let at = known.unwrap_or_else(|| {
+                patched.push((script, script.source.to_owned()));
+                patched.len() - 1
+            });
+            patched[at].1 = patched[at].1.replacen(patch.find, patch.replace, 1);
+        }
+        assert_eq!(scripts, patch.scripts, "{bug}: the number of scripts with {:?}", patch.find);
+    }
+    assert!(!patched.is_empty(), "{bug} changes no script");
+    patched
+}
+
+const fn patch(bug: Bug, scripts: usize, find: &'static str, replace: &'static str) -> Patch {
+    Patch { bug, find, scripts, replace }
+}
+
+const PATCHES: &[Patch] = &[
+    patch(
+        Bug::AckWithoutFenceCheck,
+        1,
+        "if s.phase ~= 'L' or s.fence ~= fence then",
+        "if s.phase ~= 'L' then",
+    ),
+    patch(Bug::EarlyPromotion, 1, "if due > now then return ids", "if due > now + 1 then return ids"),
+    patch(Bug::LeaseForgotten, 1, "enters('leased', job.id, lease_end)", ""),
+    patch(Bug::LostCounter, 10, "    vanishes(id, s)\n    count('expired', 1)\n", "    vanishes(id, s)\n"),
+    patch(Bug::UnboundedMove, 1, "= first_due(want)", "= first_due(-1)"),
+    patch(Bug::UnboundedTend, 1, "local limit = tonumber(ARGV[2])", "local limit = 1000000"),
+    patch(Bug::SessionIgnored, 4, "if not text then return 'new' end", "if true then return 'new' end"),
+    patch(
+        Bug::PublishNotIdempotent,
+        1,
+        "if session == 'superseded' then return {'superseded', num(us)} end\n\
+         if session == 'again' then return {'again', num(us), past[3], past[4]} end\n",
+        "",
+    ),
+    patch(
+        Bug::ReserveNotIdempotent,
+        1,
+        "if session == 'superseded' then return {'superseded', num(us)} end\n\
+         if session == 'again' then return granted_before(past) end\n",
+        "",
+    ),
+    patch(
+        Bug::CancelNotIdempotent,
+        1,
+        "if session == 'superseded' or past and past[4] then return {'superseded', num(us)} end\n\
+         if session == 'again' then return {'again', num(us), past[3]} end\n",
+        "",
+    ),
+    patch(
+        Bug::CancelNotIdempotent,
+        1,
+        "if session == 'superseded' or past and not past[4] then return {'superseded', num(us)} end\n\
+         if session == 'again' then return moved_before(past) end\n",
+        "",
+    ),
+    patch(Bug::SupersededAccepted, 4, "if this < last then return 'superseded' end", ""),
+    patch(
+        Bug::AgendaLate,
+        12,
+        "local function lower_agenda(at)\n",
+        "local function lower_agenda(at)\n  at = at and at + 1000\n",
+    ),
+    patch(
+        Bug::AgendaNotLowered,
+        1,
+        "lower_agenda(soon)\nannounce()\nreturn {'ok', num(us), num(us), letters}",
+        "announce()\nreturn {'ok', num(us), num(us), letters}",
+    ),
+    patch(Bug::AgendaWithoutLeases, 12, "min(next_due, tonumber(meta.lo or ''))", "next_due"),
+    patch(Bug::AgendaWithoutLeases, 1, "if #jobs > 0 and at < now +", "if #jobs > 0 and at and at < now +"),
+    patch(
+        Bug::WrongLeaseEnd,
+        1,
+        "enters('leased', job.id, lease_end)",
+        "enters('leased', job.id, lease_end - 1000)",
+    ),
+    patch(Bug::ReapLate, 1, "num(min(tonumber(meta.lo or ''), lease_end))", "num(lease_end)"),
+    patch(Bug::ExtendShortens, 1, "'XX', 'GT', ", "'XX', "),
+    patch(
+        Bug::FenceShared,
+        1,
+        "math.max(meta_num('fence') + 1, us)",
+        "math.max(meta_num('fence'), us - us % 1000000)",
+    ),
+    patch(Bug::AttemptNotCounted, 1, "= s.attempts + 1, math.min(", "= s.attempts, math.min("),
+    patch(Bug::OneAttemptMore, 1, "if s.attempts >= s.max then return", "if s.attempts > s.max then return"),
+    patch(
+        Bug::SnoozeSpendsAttempt,
+        1,
+        "    count('snoozed', 1)\n    s.attempts = s.attempts - 1\n",
+        "    count('snoozed', 1)\n",
+    ),
+    patch(
+        Bug::NackWithoutDelay,
+        1,
+        "    s.reason = reason\n    return waits(id, s, after(delay))\n",
+        "    s.reason = reason\n    return waits(id, s, now)\n",
+    ),
+    patch(Bug::NackLosesReason, 1, "    s.reason = reason\n", ""),
+    patch(Bug::ReleaseLosesDue, 1, "delay > 0 and after(delay) or s.due", "after(delay)"),
+    patch(Bug::DeadLetterLost, 10, "  enters('dead', id, now)\n", ""),
+    patch(Bug::RequeueKeepsAttempts, 1, "s.attempts, s.due = 0, now", "s.due = now"),
+    patch(
+        Bug::CancelLeavesGhost,
+        1,
+        "letters[i], seen[id] = 'o', true\n    leaves('due', id)\n",
+        "letters[i], seen[id] = 'o', true\n",
+    ),
+    patch(
+        Bug::CancelsLeased,
+        1,
+        "elseif waiting[i] then\n    letters[i], seen[id] = 'o', true\n",
+        "elseif waiting[i] or s and s.phase == 'L' then\n    letters[i], seen[id] = 'o', true\n    leaves('leased', id)\n",
+    ),
+    patch(
+        Bug::ReplacesLeased,
+        1,
+        "elseif waits and string.sub(ARGV[4 * i + 4]",
+        "elseif (waits or string.sub(states[i], 1, 1) == 'L') and string.sub(ARGV[4 * i + 4]",
+    ),
+    patch(
+        Bug::DuplicateReplaces,
+        1,
+        "elseif waits and string.sub(ARGV[4 * i + 4], 1, 1) == 'r' then",
+        "elseif waits then",
+    ),
+    patch(
+        Bug::PausedGrants,
+        1,
+        "local open = not meta.paused and not meta.forward",
+        "local open = not meta.forward",
+    ),
+    patch(Bug::ExpiredGranted, 3, "if expiry and expiry <= now then", "if false then"),
+    patch(Bug::MaxBytesIgnored, 3, "if bytes > max_bytes then", "if false then"),
+    patch(
+        Bug::ForwardsTwice,
+        1,
+        "  local done, failed = append(kind, plain)\n",
+        "  append(kind, plain)\n  local done, failed = append(kind, plain)\n",
+    ),
+    patch(
+        Bug::NoWakeOnPublish,
+        1,
+        "announce()\nreturn {'ok', num(us), num(us), letters}",
+        "woken = false\nannounce()\nreturn {'ok', num(us), num(us), letters}",
+    ),
+    patch(Bug::NoWakeOnTend, 1, "woken = ready and not meta.paused", "woken = false"),
+];
