@@ -8,10 +8,12 @@ mod grant;
 mod held;
 mod publisher;
 mod pump;
+mod purse;
 mod requests;
 mod settler;
 mod takes;
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use base::{Base, Timer};
@@ -21,6 +23,7 @@ pub use flight::Transmit;
 use flight::{Flights, Landed, Lane};
 use publisher::Publisher;
 use pump::Pump;
+use purse::Purse;
 use requests::Requests;
 use settler::{Settler, Whose};
 
@@ -30,6 +33,8 @@ use crate::{
 };
 
 const TIMERS_MAX: usize = 4_096;
+/// So many verdicts are worth a round trip where round trips are counted, though others will follow.
+const VERDICTS: usize = 100;
 
 /// The delayed-job queue's client side, without clock, randomness or I/O: a function of its list of inputs.
 ///
@@ -278,12 +283,28 @@ impl Engine {
             return None;
         }
         let Engine { base, flights, publisher, settler, changer, consumer, pump, .. } = self;
-        settler.form(base, flights, |queue| consumer.is_done_with(queue));
+        let finite = Purse::is_finite(credit);
+        let untold = if finite { base.events.iter().filter(|event| matches!(event, Event::Run(_))).count() } else { 0 };
+        let verdicts = if finite { settler.shards(base) } else { BTreeSet::new() };
+        let shards = base.config.shards;
+        let purse = |consumer: &Consumer| {
+            let mut verdicts = verdicts.clone();
+            verdicts.extend(consumer.shards(shards));
+            Purse::new(credit, untold + consumer.promised(), &verdicts)
+        };
+        let least = match purse(consumer).has_free_trip() {
+            _ if !finite || consumer.held() == 0 => 0,
+            true if base.draining => 0,
+            true => VERDICTS,
+            false => usize::MAX,
+        };
+        settler.form(base, flights, least, |queue| consumer.is_done_with(queue));
         publisher.form(base, flights);
         changer.form(base, flights);
-        consumer.form(base, flights, credit);
+        consumer.form(base, flights, purse);
         pump.form(base, flights);
-        let ticket = flights.transmit(base)?;
+        let only_verdicts = finite && !purse(consumer).has_free_trip();
+        let ticket = flights.transmit(base, only_verdicts)?;
         flights.transmitted(ticket)
     }
 
@@ -404,7 +425,7 @@ impl Engine {
             Lane::Reserve(queue) => {
                 let learnt = self.consumer.handle_landed(base, &mut self.settler, &queue, landed);
                 if let Some(learnt) = learnt.filter(|learnt| learnt.open && !learnt.more) {
-                    self.pump.schedule(base, &queue, learnt.next);
+                    self.pump.learn(base, &queue, learnt.next, learnt.time);
                 }
             }
             Lane::Peek(shard) => self.pump.handle_peeked(base, shard, landed),

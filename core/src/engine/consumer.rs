@@ -5,11 +5,12 @@ use super::base::{Base, BatchId, Timer};
 use super::flight::{Flights, Landed, Lane};
 use super::grant::Granted;
 use super::held::{HeldJob, HeldJobs};
+use super::purse::Purse;
 use super::settler::{Renewal, Settler, Whose, renew_at};
 use super::takes::Takes;
 use crate::{
-    Backlogged, ClockModel, Command, Credit, Event, Fault, Held, Job, Key, Millis, QueueName, Reply, Session,
-    Settlement, Take, Token, UnixMs, Verdict,
+    Backlogged, ClockModel, Command, Event, Fault, Held, Job, Key, Millis, QueueName, Reply, Session,
+    Settlement, Shard, Shards, Take, Token, UnixMicros, UnixMs, Verdict,
 };
 
 const STRIDE: u64 = 1 << 20;
@@ -50,6 +51,14 @@ enum Promise {
 }
 
 impl Promise {
+    fn count(&self) -> usize {
+        match self {
+            Promise::Slots(count) => usize::from(*count),
+            Promise::Takes(tokens) => tokens.iter().map(|(_, count)| usize::from(*count)).sum(),
+            Promise::Leave => 0,
+        }
+    }
+
     fn names(&self, token: Token) -> bool {
         matches!(self, Promise::Takes(tokens) if tokens.iter().any(|(named, _)| *named == token))
     }
@@ -60,6 +69,7 @@ pub(super) struct Learnt {
     pub(super) next: Option<UnixMs>,
     pub(super) open: bool,
     pub(super) more: bool,
+    pub(super) time: UnixMicros,
 }
 
 impl Consumer {
@@ -174,7 +184,13 @@ impl Consumer {
         free.min(max.saturating_sub(asked.running).saturating_sub(asked.promised))
     }
 
-    pub(super) fn form(&mut self, base: &mut Base, flights: &mut Flights, credit: Credit) {
+    /// `purse` says what can be paid for, given how many jobs are promised beside it.
+    pub(super) fn form(
+        &mut self,
+        base: &mut Base,
+        flights: &mut Flights,
+        purse: impl Fn(&Consumer) -> Purse,
+    ) {
         self.leave(base, flights);
         if base.draining {
             return;
@@ -197,7 +213,8 @@ impl Consumer {
             let Some(asked) = self.queues.get(&queue) else { continue };
             let slots = self.free_slots(base, asked).min(u16::try_from(share.max(1)).unwrap_or(u16::MAX));
             let slots = slots.min(base.config.reserve_max);
-            let affordable = affordable(base, credit);
+            let owes_verdict = self.shards(base.config.shards).contains(&base.config.shards.of(&queue));
+            let affordable = purse(self).affords(base.config.reserve_max, owes_verdict);
             let wanted = self.takes.group_for(&queue, affordable);
             let takes_turn = slots == 0 || (asked.takes_next && wanted.is_some());
             match wanted {
@@ -212,6 +229,20 @@ impl Consumer {
                 _ => {}
             }
         }
+    }
+
+    /// How many jobs may come that nobody has delivered yet.
+    pub(super) fn promised(&self) -> usize {
+        self.queues.values().map(|asked| asked.flying.as_ref().map_or(0, |(_, promise)| promise.count())).sum()
+    }
+
+    /// The shards that will get verdicts on jobs that are here, or may come.
+    pub(super) fn shards(&self, shards: Shards) -> BTreeSet<Shard> {
+        let expects = |asked: &Asked| {
+            asked.running > 0 || asked.flying.as_ref().is_some_and(|(_, promise)| promise.count() > 0)
+        };
+        let queues = self.queues.iter().filter(|(_, asked)| expects(asked));
+        queues.map(|(queue, _)| shards.of(queue)).collect()
     }
 
     fn weight(&self, queue: &QueueName) -> u32 {
@@ -322,7 +353,7 @@ impl Consumer {
             Promise::Leave => {}
         }
         self.forget_idle(base, queue);
-        (count > 0).then_some(Learnt { next, open, more })
+        (count > 0).then_some(Learnt { next, open, more, time })
     }
 
     /// The reserve got no proper answer; what it granted, if it ran, is left to the leases.
@@ -337,7 +368,10 @@ impl Consumer {
             self.takes.unpromise(tokens);
         }
         if let Some(asked) = self.queues.get_mut(queue).filter(|_| matches!(promise, Promise::Leave)) {
-            asked.registered = false;
+            asked.registered = !base.draining;
+            if asked.registered {
+                self.leaving.insert(queue.clone());
+            }
         } else if matches!(fault, Fault::Broken(_)) {
             base.events.push_back(Event::Fault(fault.clone()));
         } else {
@@ -489,17 +523,4 @@ impl Consumer {
         }
         Some(job)
     }
-}
-
-/// How many jobs a reserve may bring, if each must also be delivered and settled out of what is left.
-fn affordable(base: &Base, credit: Credit) -> u16 {
-    let reserve_max = base.config.reserve_max;
-    if credit == Credit::UNLIMITED {
-        return Command::GRANTS_MAX.max(reserve_max);
-    }
-    let per_batch = u64::from(credit.per_job) * u64::from(reserve_max) + 1;
-    let trips = u64::from(credit.trips).saturating_sub(2);
-    let batches = trips / per_batch.max(1);
-    let rest = (trips % per_batch.max(1)).saturating_sub(1) / u64::from(credit.per_job.max(1));
-    u16::try_from(batches * u64::from(reserve_max) + rest).unwrap_or(u16::MAX).min(reserve_max)
 }

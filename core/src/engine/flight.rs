@@ -136,8 +136,9 @@ impl Flights {
         self.batches.is_empty()
     }
 
-    pub(super) fn transmit(&mut self, base: &mut Base) -> Option<Ticket> {
-        let (shard, ids) = self.next_ready()?;
+    /// The next round trip; if `only_verdicts`, one that carries some.
+    pub(super) fn transmit(&mut self, base: &mut Base, only_verdicts: bool) -> Option<Ticket> {
+        let (shard, ids) = self.next_ready(only_verdicts)?;
         let mut flight = Flight {
             sent: base.now,
             shard,
@@ -168,13 +169,18 @@ impl Flights {
         Some(Transmit { ticket, shard: flight.shard, commands: &flight.commands, forms: &flight.forms })
     }
 
-    fn next_ready(&mut self) -> Option<(Shard, Vec<BatchId>)> {
+    fn next_ready(&mut self, only_verdicts: bool) -> Option<(Shard, Vec<BatchId>)> {
         let batches = &self.batches;
         self.ready.retain(|_, ids| {
             ids.retain(|id| batches.contains_key(id));
             !ids.is_empty()
         });
-        let (&shard, ids) = self.ready.iter_mut().next()?;
+        let is_verdict = |id: &BatchId| matches!(batches.get(id), Some(Batch { lane: Lane::Settle(_), .. }));
+        let mut ready = self.ready.iter_mut();
+        let (&shard, ids) = ready.find(|(_, ids)| !only_verdicts || ids.iter().any(is_verdict))?;
+        if only_verdicts {
+            ids.make_contiguous().sort_by_key(|id| !is_verdict(id));
+        }
         let (mut taken, mut bytes) = (Vec::new(), 0);
         while let Some(id) = ids.front() {
             let size = batches.get(id).map_or(0, |batch| batch.command.bytes());

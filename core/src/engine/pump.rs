@@ -3,7 +3,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use super::base::{Base, Timer};
 use super::flight::{Flights, Landed, Lane};
 use crate::{
-    ClockModel, Command, Event, Forward, Identity, Key, Millis, Pumping, QueueName, Reply, Shard, UnixMs,
+    ClockModel, Command, Event, Forward, Identity, Key, Millis, Pumping, QueueName, Reply, Shard, UnixMicros,
+    UnixMs,
 };
 
 const ENTRIES: u16 = 64;
@@ -99,6 +100,23 @@ impl Pump {
             tended.again = true;
         } else {
             self.idle.insert(queue.clone());
+        }
+    }
+
+    /// A reserve learnt when the next event of the queue is. What is overdue though it has run is not for a reserve to do:
+    /// a TTL or a retention ended.
+    pub(super) fn learn(
+        &mut self,
+        base: &mut Base,
+        queue: &QueueName,
+        next: Option<UnixMs>,
+        time: UnixMicros,
+    ) {
+        let holds = self.active && self.holds(base.config.shards.of(queue), base.now);
+        if holds && next.is_some_and(|at| at <= time.floor_ms()) {
+            self.tend(queue);
+        } else {
+            self.schedule(base, queue, next);
         }
     }
 

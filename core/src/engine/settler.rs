@@ -5,7 +5,7 @@ use super::base::{Base, BatchId, Timer};
 use super::flight::{Batch, Flights, Landed, Lane};
 use crate::{
     Answer, Command, Event, ExtendOutcome, Fault, Fence, Held, JobId, Key, Millis, QueueName, Reply,
-    SettleOutcome, Settlement, Token,
+    SettleOutcome, Settlement, Shard, Token,
 };
 
 /// Ends and renews leases, managed and foreign, coalesced in lanes a queue.
@@ -91,8 +91,20 @@ impl Settler {
         self.settles.values().all(Leases::is_empty) && self.extends.values().all(Leases::is_empty)
     }
 
-    /// `tidy` says whether the engine's last lease of a queue ends now.
-    pub(super) fn form(&mut self, base: &mut Base, flights: &mut Flights, tidy: impl Fn(&QueueName) -> bool) {
+    /// The shards that get verdicts which are here, or on their way.
+    pub(super) fn shards(&self, base: &Base) -> BTreeSet<Shard> {
+        let queues = self.settles.iter().filter(|(_, lane)| !lane.is_empty());
+        queues.map(|(queue, _)| base.config.shards.of(queue)).collect()
+    }
+
+    /// `tidy` says whether the engine's last lease of a queue ends now. Verdicts fewer than `least` wait for others.
+    pub(super) fn form(
+        &mut self,
+        base: &mut Base,
+        flights: &mut Flights,
+        least: usize,
+        tidy: impl Fn(&QueueName) -> bool,
+    ) {
         for key in core::mem::take(&mut self.idle_extends) {
             let Some(lane) = self.extends.get_mut(&key) else { continue };
             let (mut leases, mut whose) = (Vec::new(), Vec::new());
@@ -112,6 +124,10 @@ impl Settler {
         }
         for queue in core::mem::take(&mut self.idle_settles) {
             let Some(lane) = self.settles.get_mut(&queue) else { continue };
+            if (1..least).contains(&lane.pending.len()) {
+                self.idle_settles.insert(queue);
+                continue;
+            }
             let (mut leases, mut whose) = (Vec::new(), Vec::new());
             for (id, fence, mut settlement, who, called) in lane.take() {
                 settlement.elapse(base.now.since(called).saturating_sub(1));

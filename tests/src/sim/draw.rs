@@ -84,15 +84,18 @@ fn nodes(random: &mut Random, queues: usize) -> Vec<NodePlan> {
 /// The first node works on all queues, so that everything can come to an end.
 fn node(random: &mut Random, queues: usize, first: bool) -> NodePlan {
     let works = first || random.percent(50);
-    let subscriptions: Vec<_> = (0..queues)
-        .filter(|_| first || (works && random.percent(80)))
-        .map(|queue| (queue, if first { (1, 100) } else { (of(random, 1..=5), of(random, 1..=20)) }))
-        .map(|(queue, (weight, max))| (queue, weight, max))
-        .collect();
+    let mut subscriptions = Vec::new();
+    for queue in 0..queues {
+        if first {
+            subscriptions.push((queue, 1, 100));
+        } else if works && random.percent(80) {
+            subscriptions.push((queue, of(random, 1..=5), of(random, 1..=20)));
+        }
+    }
     let edge = (!first && random.percent(25)).then(|| Edge {
         every_ms: random.number(1_000..=10_000),
-        trips: u32::from(of(random, 1..=50)),
-        per_job: u32::from(of(random, 0..=2)),
+        trips: of(random, 1..=50),
+        per_job: of(random, 0..=2),
         deadline_ms: random.number(500..=10_000),
         killed: if random.percent(50) { random.number(1..=50) } else { 0 },
     });
@@ -105,7 +108,7 @@ fn node(random: &mut Random, queues: usize, first: bool) -> NodePlan {
         slots: if subscriptions.is_empty() { 0 } else { of(random, 1..=12) },
         subscriptions,
         pump: if first { Pump::Always } else { *random.pick(&[Pump::Never, Pump::WhileTaking, Pump::Always]) },
-        lease_ms: random.number(1_000..=6_000),
+        lease_ms: edge.as_ref().map_or(random.number(1_000..=6_000), |edge| 3 * edge.deadline_ms + 3_000),
         poll_ms: random.number(500..=10_000),
         pump_lease_ms: random.number(1_000..=10_000),
         flight_ms: random.number(50..=2_000),

@@ -20,11 +20,6 @@ pub(super) fn index(queue: &QueueName) -> Option<usize> {
     QUEUES.iter().position(|name| *name == queue.as_str())
 }
 
-/// The names of the first queues.
-pub(super) fn queues(count: usize) -> Vec<QueueName> {
-    (0..count).map(queue).collect()
-}
-
 /// The name of a plan's job.
 ///
 /// # Panics

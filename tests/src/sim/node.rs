@@ -111,6 +111,12 @@ impl Node {
         DELIVERY_MS + 2 * self.config.flight_ms
     }
 
+    /// Whether somebody waits for more than jobs.
+    pub(super) fn has_callers(&self) -> bool {
+        let publishes = self.engine.as_ref().is_some_and(|engine| engine.room() < self.config.pending_jobs);
+        publishes || self.asked.values().any(|asked| !matches!(asked, Asked::Take))
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.flying.is_empty() && self.running.is_empty() && self.asked.is_empty()
     }

@@ -15,7 +15,7 @@ use delayline_core::{
 };
 
 use super::marks::Marks;
-use super::model::{Checked, Instance, Ledger, Violation, Witness, ensure};
+use super::model::{Checked, Ledger, Violation, Witness, ensure};
 use super::node::Node;
 use super::plan::{Act, Plan, QueuePlan, Rates, Strikes, Why};
 use super::store::Store;
@@ -112,7 +112,6 @@ struct Redis {
     still_until_us: u64,
     refuses: Option<(Why, u64)>,
     ahead_us: i64,
-    went_back: bool,
     /// What was carried out, if a failover is to take some of it back.
     log: Option<Vec<(UnixMicros, Command, Reply)>>,
 }
@@ -131,6 +130,8 @@ pub(super) struct World<'a> {
     ledger: Ledger,
     witness: Witness,
     marks: Marks,
+    /// Round trips that Redis refused.
+    refused: BTreeSet<(usize, u32, Ticket)>,
     rates: Rates,
     span_ms: u64,
     seed: u64,
@@ -180,8 +181,9 @@ impl<'a> World<'a> {
             queues: plan.queues.clone(),
             nodes,
             ledger: Ledger::default(),
-            witness: Witness { steady: !any(&uneven), ..Witness::default() },
+            witness: Witness::new(!any(&uneven)),
             marks: Marks::default(),
+            refused: BTreeSet::new(),
             rates: plan.rates.clone(),
             span_ms: plan.span_ms,
             seed: plan.seed,

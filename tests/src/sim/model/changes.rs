@@ -2,7 +2,7 @@
 
 use delayline_core::{CancelOutcome, JobId, QueueName, RescheduleOutcome, UnixMicros, UnixMs};
 
-use super::ledger::Ledger;
+use super::ledger::{Ledger, Queue};
 use super::{Checked, Key, Phase, Witness, ensure, key_of};
 use crate::sim::marks::Marks;
 use crate::sim::names;
@@ -93,11 +93,9 @@ impl Ledger {
     ) -> Checked {
         self.queue_mut(queue).counts.requeued += moved;
         let (mut certain, mut possible, latest) = (0, 0, self.latest);
-        let retained = self.queue_mut(queue).config.retention_ms.is_some();
-        let keys: Vec<Key> = self.jobs.keys().filter(|key| names::queue(key.0) == *queue).copied().collect();
-        for key in keys {
-            let Some(job) = self.jobs.get_mut(&key) else { continue };
-            let ended = matches!(job.phase, Phase::Leased { until: end, .. } if end <= latest);
+        let Queue { config, .. } = self.queue_mut(queue).clone();
+        let (retained, forwards) = (config.retention_ms.is_some(), config.forward.is_some());
+        for (_, job) in self.jobs.iter_mut().filter(|(key, _)| names::queue(key.0) == *queue) {
             match job.phase {
                 Phase::Dead { at } if at <= until => {
                     certain += u64::from(!retained);
@@ -107,7 +105,7 @@ impl Ledger {
                     marks.reach("a dead letter runs again");
                 }
                 Phase::Dead { .. } => {}
-                _ if job.has_expired(latest) || (ended && job.attempts >= job.max) => {
+                _ if job.may_be_dead(latest, forwards) => {
                     possible += 1;
                     job.maybe_requeued = true;
                 }
@@ -133,12 +131,12 @@ impl Ledger {
             marks.reach("a dead letter is purged");
         }
         let (mut certain, mut possible, latest) = (0, 0, self.latest);
-        let retained = self.queue_mut(queue).config.retention_ms.is_some();
+        let Queue { config, .. } = self.queue_mut(queue).clone();
+        let (retained, forwards) = (config.retention_ms.is_some(), config.forward.is_some());
         self.jobs.retain(|key, job| {
             if names::queue(key.0) != *queue {
                 return true;
             }
-            let ended = matches!(job.phase, Phase::Leased { until: end, .. } if end <= latest);
             match job.phase {
                 Phase::Dead { at } if at <= until => {
                     certain += u64::from(!retained);
@@ -147,8 +145,9 @@ impl Ledger {
                 }
                 Phase::Dead { .. } => true,
                 _ => {
-                    possible += u64::from(job.has_expired(latest) || (ended && job.attempts >= job.max));
-                    job.maybe_purged |= ended && job.attempts >= job.max;
+                    let may_be_dead = job.may_be_dead(latest, forwards);
+                    possible += u64::from(may_be_dead);
+                    job.maybe_purged |= may_be_dead;
                     true
                 }
             }

@@ -54,10 +54,11 @@ impl Ledger {
                 return Ok(());
             }
         }
+        let expired = job.has_expired(latest);
         let ended = job.judge(now, settlement, outcome, bury_expired)?;
         if outcome == SettleOutcome::Expired {
             marks.reach("a job expires while it is held");
-            ensure!(job.has_expired(latest), "a job expires at its time", "{id} of {queue} at {now}");
+            ensure!(expired, "a job expires at its time", "{id} of {queue} at {now}");
         }
         if outcome == SettleOutcome::Died {
             marks.reach("a job dies of its attempts");

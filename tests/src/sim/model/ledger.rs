@@ -49,7 +49,6 @@ pub(in crate::sim) struct Counts {
 
 #[derive(Clone, Debug)]
 pub(super) struct Job {
-    pub(super) version: u64,
     pub(super) phase: Phase,
     /// Until it is, no fence can be its own.
     pub(super) deliveries: u16,
@@ -207,6 +206,10 @@ impl Ledger {
         self.queues.get(&queue).map_or(Counts::default(), |queue| queue.counts)
     }
 
+    pub(in crate::sim) fn is_paused(&self, queue: usize) -> bool {
+        self.queues.get(&queue).is_some_and(|queue| queue.paused)
+    }
+
     pub(in crate::sim) fn knows(&self, key: Key) -> bool {
         self.jobs.contains_key(&key)
     }
@@ -329,7 +332,6 @@ impl Ledger {
         queue.born = true;
         queue.counts.published += 1;
         let job = Job {
-            version: instance.version,
             phase: Phase::Waiting { due: entry.due.counted_from(now) },
             deliveries: 0,
             attempts: 0,
@@ -446,6 +448,12 @@ impl Job {
     /// Its last lease may have ended, and it with it.
     pub(super) fn may_have_died(&self, latest: UnixMs) -> bool {
         matches!(self.phase, Phase::Leased { until, .. } if until <= latest && self.attempts >= self.max)
+    }
+
+    /// It may have become a dead letter without a word.
+    pub(super) fn may_be_dead(&self, latest: UnixMs, forwards: bool) -> bool {
+        let unfit = forwards && self.large && !matches!(self.phase, Phase::Waiting { due } if due > latest);
+        self.has_expired(latest) || self.may_have_died(latest) || unfit
     }
 
     pub(super) fn has_expired(&self, latest: UnixMs) -> bool {

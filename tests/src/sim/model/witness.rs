@@ -20,11 +20,18 @@ pub(in crate::sim) struct Witness {
     lost: BTreeSet<Instance>,
     /// Whether a failover took the store back.
     pub(in crate::sim) rolled_back: bool,
+    /// Whether Redis's clock was set back. Fences are then counted on from the last one, and a failover that forgets it
+    /// lets them come again.
+    pub(in crate::sim) set_back: bool,
     /// Whether clocks went evenly: then a run starts within its lease.
-    pub(in crate::sim) steady: bool,
+    steady: bool,
 }
 
 impl Witness {
+    pub(in crate::sim) fn new(steady: bool) -> Witness {
+        Witness { steady, ..Witness::default() }
+    }
+
     /// One who knows what was asked, and has seen nothing yet.
     pub(in crate::sim) fn for_replay(&self) -> Witness {
         Witness { cancels: self.cancels.clone(), moves: self.moves.clone(), ..Witness::default() }
@@ -68,7 +75,8 @@ impl Witness {
     /// A batch of grants got this fence.
     pub(super) fn fence(&mut self, queue: &QueueName, fence: Fence) -> Checked {
         let fences = self.fences.entry(names::index(queue).unwrap_or(usize::MAX)).or_default();
-        ensure!(fences.insert(fence), "a fence is of one batch", "{fence} of {queue}");
+        let new = fences.insert(fence) || (self.rolled_back && self.set_back);
+        ensure!(new, "a fence is of one batch", "{fence} of {queue}");
         Ok(())
     }
 
@@ -86,7 +94,7 @@ impl Witness {
             ensure!(false, "every run has a grant", "{} under {}", lease.id, lease.fence);
             return Ok(());
         };
-        let first = self.ran.insert((key, lease.fence));
+        let first = self.ran.insert((key, lease.fence)) || (self.rolled_back && self.set_back);
         ensure!(first, "a grant runs once", "{} under {}", lease.id, lease.fence);
         let within = !self.steady || now.floor_ms() <= until;
         ensure!(within, "a run starts within its lease", "{} at {now}, lease until {until}", lease.id);

@@ -91,7 +91,7 @@ impl World<'_> {
 
     fn jump_redis(&mut self, ms: i64) {
         self.redis.ahead_us += ms * 1000;
-        self.redis.went_back |= ms < 0;
+        self.witness.set_back |= ms < 0;
     }
 
     fn go_down(&mut self, down_ms: u64, loading_ms: u64) {

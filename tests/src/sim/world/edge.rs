@@ -63,6 +63,10 @@ impl World<'_> {
         }
         let next = engine.poll_timeout().map_or(edge.ends, |(at, _)| at);
         let leaves = Millis(edge.ends.0.saturating_sub(this.leave_ms()));
+        if this.is_idle() && edge.trips == 0 {
+            self.nodes[node].end();
+            return Ok(());
+        }
         let over = now >= leaves || (this.is_idle() && next >= leaves);
         if over && !edge.draining {
             if let Some(edge) = &mut self.nodes[node].edge {

@@ -24,34 +24,55 @@ impl World<'_> {
         self.calm = true;
         self.rates = Rates::default();
         (self.redis.down, self.redis.refuses, self.redis.still_until_us) = (false, None, self.now_us);
-        for node in 0..self.nodes.len() {
-            let until = self.nodes[node].still_until_us.min(self.now_us + LOOK_US);
-            self.nodes[node].still_until_us = until;
-            if self.nodes[node].engine.is_none() {
-                self.at(until, What::Start(node));
-            } else if !self.nodes[node].hears && self.nodes[node].edge.is_none() {
-                let life = self.nodes[node].life;
-                self.at(until, What::Hears(node, life));
+        let alive: Vec<_> = self.nodes.iter().map(|node| node.engine.as_ref().map(|_| node.life)).collect();
+        self.agenda.retain(|_, what| match what {
+            What::Arrive(request) => !request.copy && alive[request.node] == Some(request.life),
+            _ => true,
+        });
+        (0..self.nodes.len()).for_each(|node| self.revive(node));
+        self.anchor_us = self.now_us.max(self.last_act_us);
+        self.at(self.anchor_us + 2 * LOOK_US, What::Settled);
+        Ok(())
+    }
+
+    /// The node runs, hears, and goes on with what waited until it should have.
+    fn revive(&mut self, node: usize) {
+        let (was, soon) = (self.nodes[node].still_until_us, self.now_us + LOOK_US);
+        if was > soon {
+            let waited = |at: &u64, what: &What| *at == was && what.needs() == Some(node);
+            let keys: Vec<_> =
+                self.agenda.iter().filter(|((at, _), what)| waited(at, what)).map(|(key, _)| *key).collect();
+            for key in keys {
+                if let Some(what) = self.agenda.remove(&key) {
+                    self.at(soon, what);
+                }
             }
         }
-        for queue in 0..self.queues.len() {
-            let what = Asks::Pause { queue, paused: false };
-            self.after(2 * LOOK_US, What::Act(Act { at_ms: 0, node: 0, what }));
+        let until = was.min(soon);
+        self.nodes[node].still_until_us = until;
+        let this = &self.nodes[node];
+        if this.engine.is_none() {
+            self.at(until, What::Start(node));
+        } else if !this.hears && this.edge.is_none() {
+            let life = this.life;
+            self.at(until, What::Hears(node, life));
         }
-        self.anchor_us = self.now_us.max(self.last_act_us);
-        self.at(self.anchor_us + 3 * LOOK_US, What::Settled);
-        Ok(())
     }
 
     /// Whether all that was due has come to an end; it has a bounded time to.
     pub(super) fn see_settled(&mut self) -> Checked {
+        self.resume()?;
         let left = self.ledger.unfinished();
         for (_, due) in &left {
             let due_us = (due.0.saturating_sub(EPOCH_MS) * 1000).saturating_add_signed(-self.redis.ahead_us);
             self.anchor_us = self.anchor_us.max(due_us);
         }
+        let waits = self.nodes.iter().any(Node::has_callers);
+        if waits {
+            self.anchor_us = self.now_us;
+        }
         let places = if left.is_empty() { self.places_in_use() } else { Vec::new() };
-        if left.is_empty() && places.is_empty() {
+        if left.is_empty() && places.is_empty() && !waits {
             self.settled_us = Some(self.now_us);
             self.after(0, What::Purge);
             return Ok(());
@@ -66,6 +87,18 @@ impl World<'_> {
             shown.collect::<Vec<_>>().join("; ")
         );
         self.after(LOOK_US, What::Settled);
+        Ok(())
+    }
+
+    /// What callers paused is resumed, as often as an earlier request of theirs still pauses it.
+    fn resume(&mut self) -> Checked {
+        if self.nodes[0].engine.is_none() {
+            return Ok(());
+        }
+        for queue in (0..self.queues.len()).filter(|queue| self.ledger.is_paused(*queue)).collect::<Vec<_>>() {
+            self.anchor_us = self.now_us;
+            self.act(Act { at_ms: 0, node: 0, what: Asks::Pause { queue, paused: false } })?;
+        }
         Ok(())
     }
 

@@ -67,14 +67,14 @@ impl World<'_> {
                 Command::Reserve { count, .. } => usize::from(*count),
                 _ => 0,
             };
-            let most = if let Command::Reserve { .. } = command {
-                usize::from(self.nodes[node].config.reserve_max)
-            } else {
-                Command::JOBS_MAX
+            let most = match command {
+                Command::Reserve { .. } => usize::from(Command::GRANTS_MAX),
+                _ => Command::JOBS_MAX,
             };
             ensure!(jobs <= most, "every list is bounded", "{:?} of {jobs} jobs", command.kind());
         }
-        let flying = self.nodes[node].flying.len();
+        let (now_us, flight_us) = (self.now_us, self.nodes[node].config.flight_ms * 1000);
+        let flying = self.nodes[node].flying.values().filter(|sent| now_us - **sent < flight_us).count();
         ensure!(flying <= IN_THE_AIR_MAX, "every list is bounded", "node {node}: {flying} in the air");
         Ok(())
     }
@@ -89,6 +89,10 @@ impl World<'_> {
         if self.redis.down || (broken && !copy && self.nodes[node].network.percent(50)) {
             return Ok(());
         }
+        // Whoever sends a request twice gets one answer: what was refused is not sent again behind the engine's back.
+        if copy && self.refused.contains(&(node, life, ticket)) {
+            return Ok(());
+        }
         if copy {
             self.marks.reach("a duplicate arrives late");
         }
@@ -99,6 +103,10 @@ impl World<'_> {
         let mut replies = Vec::with_capacity(request.commands.len());
         for (command, form) in request.commands.iter().zip(&request.forms).take(most) {
             replies.push(self.execute(command, *form)?);
+        }
+        let refusal = |reply: &Reply| matches!(reply, Reply::Refused(why) if *why != Refusal::NoScript);
+        if replies.iter().any(refusal) {
+            self.refused.insert((node, life, ticket));
         }
         if let Fate::Answered { after_us } = fate {
             self.after(after_us, What::Replies { node, life, connection, ticket, replies });
@@ -172,7 +180,6 @@ impl World<'_> {
     fn notify(&mut self, notice: &Notice) {
         let Some(&node) = self.live.get(&notice.to) else { return };
         let rates = self.rates.clone();
-        let Random { .. } = &self.nodes[node].network;
         let (life, net) = (self.nodes[node].life, &mut self.nodes[node].network);
         let times = if net.percent(rates.notice_lost) { 0 } else { 1 + u64::from(net.percent(rates.notice_twice)) };
         let mut delays = Vec::new();

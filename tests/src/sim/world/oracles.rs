@@ -15,7 +15,7 @@ impl World<'_> {
         for queue in 0..self.queues.len() {
             self.check_counters(&dump, queue)?;
             self.check_jobs(&dump, queue)?;
-            if !self.redis.went_back {
+            if !self.witness.set_back {
                 self.check_agenda(&dump, queue)?;
             }
         }
@@ -98,10 +98,11 @@ impl World<'_> {
         Ok(())
     }
 
-    /// The places of jobs that are not empty, dead letters aside.
+    /// The places of jobs that are not empty, dead letters aside, and the agenda.
     pub(super) fn places_in_use(&mut self) -> Vec<String> {
         let dump = self.store.dump();
-        let in_use = |key: &&String| key.ends_with(":due") || key.ends_with(":leased") || key.ends_with(":exp");
+        let places = [":due", ":leased", ":exp", ":agenda"];
+        let in_use = |key: &&String| places.iter().any(|place| key.ends_with(place));
         dump.keys().filter(in_use).cloned().collect()
     }
 
@@ -114,7 +115,8 @@ impl World<'_> {
         for (key, contents) in &dump {
             let kept = ["config", ":meta", "queues", "lease"].iter().any(|name| key.ends_with(name));
             let forwarded = matches!(contents, Contents::List(_) | Contents::Stream(_));
-            let waits_for_the_dead = key.ends_with(":waiting") && !self.has_the_living(contents);
+            let waits_for_the_dead = key.ends_with(":waiting")
+                && (self.witness.rolled_back || !self.has_the_living(contents));
             let allowed = kept || forwarded || waits_for_the_dead;
             ensure!(allowed, "nothing is left behind", "{key}: {contents:?}");
         }
