@@ -179,7 +179,7 @@ impl Pump {
         let mut next = None;
         match landed.reply {
             Some(Reply::Tended { time, ended, expired, purged, forwarded, next: at, more, forward }) => {
-                if ended + expired + purged + forwarded > 0 {
+                if [ended, expired, purged, forwarded] != [0; 4] {
                     let queue = queue.clone();
                     base.events.push_back(Event::Tended { queue, ended, expired, purged, forwarded });
                 }
@@ -221,4 +221,36 @@ impl Tending {
 fn standby(base: &Base, holder: Option<(Identity, UnixMs)>) -> Millis {
     let end = holder.and_then(|(_, until)| base.clock.ask_at(base.now, until));
     end.unwrap_or(base.now + base.config.pump_lease_ms).max(base.now + STUCK_MS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, Credit, Engine, UnixMicros, Wakeup};
+
+    #[test]
+    fn numbers_of_any_size_are_told() {
+        let config = Config { pump: Pumping::Always, ..Config::default() };
+        let mut engine = Engine::new(config, Identity(7), Millis(0)).unwrap();
+        engine.handle_wakeup(Millis(0), Wakeup::Ready("orders".parse().unwrap()));
+        let transmit = engine.poll_transmit(Credit::UNLIMITED).expect("a transmit");
+        let (ticket, time) = (transmit.ticket, UnixMicros(1_760_000_000_000_000));
+        let replies = transmit.commands.iter().map(|command| match command {
+            Command::Peek { .. } => Reply::Peeked { time, holder: None, agenda: alloc::vec::Vec::new() },
+            _ => Reply::Tended {
+                time,
+                ended: u64::MAX,
+                expired: 1,
+                purged: 0,
+                forwarded: 0,
+                next: None,
+                more: false,
+                forward: None,
+            },
+        });
+        let replies: alloc::vec::Vec<Reply> = replies.collect();
+        engine.handle_replies(Millis(1), ticket, replies);
+        let event = engine.poll_event();
+        assert!(matches!(event, Some(Event::Tended { ended: u64::MAX, .. })), "{event:?}");
+    }
 }
