@@ -50,8 +50,8 @@ impl Pump {
     /// Whether this engine is to tend shards now.
     pub(super) fn set_active(&mut self, base: &Base, active: bool) {
         let active = active && !base.draining;
-        if active && !self.active {
-            self.shards.values_mut().for_each(|tending| tending.wanted = true);
+        if active != self.active {
+            self.shards.values_mut().for_each(|tending| tending.wanted = active);
         }
         self.active = active;
     }
@@ -227,6 +227,15 @@ fn standby(base: &Base, holder: Option<(Identity, UnixMs)>) -> Millis {
 mod tests {
     use super::*;
     use crate::{Config, Credit, Engine, UnixMicros, Wakeup};
+
+    #[test]
+    fn who_has_drained_asks_for_no_lease_any_more() {
+        let config = Config { pump: Pumping::Always, ..Config::default() };
+        let mut engine = Engine::new(config, Identity(7), Millis(0)).unwrap();
+        engine.drain(Millis(0));
+        assert!(engine.is_drained());
+        assert!(engine.poll_transmit(Credit::UNLIMITED).is_none());
+    }
 
     #[test]
     fn numbers_of_any_size_are_told() {
