@@ -140,7 +140,8 @@ impl Rig {
                 let passes_on = |command: &Command| matches!(command, Command::Tend { .. });
                 assert!(
                     !self.drained || transmit.commands.iter().all(passes_on),
-                    "after all was done, only a wake-up is passed on"
+                    "after all was done, only a wake-up is passed on, not {:?}",
+                    transmit.commands
                 );
                 fits(transmit.commands);
                 assert_eq!(transmit.commands.len(), transmit.forms.len());
