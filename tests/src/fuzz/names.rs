@@ -6,7 +6,8 @@ use delayline_core::{Forward, Identity, JobId, JobIds, Prefix, QueueName, Reason
 use super::input::Input;
 
 const LONGEST: usize = 128;
-const COMPLAINT: usize = 1_000;
+/// 160 characters, each escaped, and what to write instead.
+const COMPLAINT: usize = 2_000;
 
 /// A name is its text, at most 128 bytes; a trace, a destination and an identity read back as they are written; ids that
 /// are made sort by their making; a reason is cut, and only once.
