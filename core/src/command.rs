@@ -411,7 +411,7 @@ impl FromStr for Forward {
         match text.split_once(':') {
             Some(("list", key)) if !key.is_empty() => Ok(Forward::List(key.to_string())),
             Some(("stream", key)) if !key.is_empty() => Ok(Forward::Stream(key.to_string())),
-            _ => Err(ForwardError(text.to_string())),
+            _ => Err(ForwardError(text.chars().take(80).collect())),
         }
     }
 }
@@ -420,3 +420,14 @@ impl FromStr for Forward {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no destination: write list:KEY or stream:KEY")]
 pub struct ForwardError(String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_destination_is_shown_in_part() {
+        let error = "x".repeat(10_000).parse::<Forward>().unwrap_err();
+        assert_eq!(error, ForwardError("x".repeat(80)));
+    }
+}

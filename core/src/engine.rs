@@ -209,7 +209,7 @@ impl Engine {
         let Request { ask, timeout_ms } = request;
         match ask {
             Ask::Settle { .. } | Ask::Extend { .. }
-                if self.settler.callers() >= self.base.config.pending_requests =>
+                if self.settler.asks() >= self.base.config.pending_requests =>
             {
                 return Err(Backlogged(Request { ask, timeout_ms }));
             }

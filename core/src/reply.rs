@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 
 use crate::{
-    Backoff, Ceiling, Fence, Forward, Identity, JobId, Place, QueueConfig, QueueName, Refusal, Shards, State,
-    UnixMicros, UnixMs,
+    Backoff, Ceiling, Command, Fence, Forward, Identity, JobId, Place, QueueConfig, QueueName, Refusal,
+    Shards, State, UnixMicros, UnixMs,
 };
 
 /// What the store answered to one [`Command`](crate::Command).
@@ -108,6 +108,38 @@ impl Reply {
             | Reply::Found { time, .. }
             | Reply::Listed { time, .. }
             | Reply::Counted { time, .. } => Some(*time),
+        }
+    }
+
+    /// Whether it speaks of as many jobs as the command did, or of no more than it asked for.
+    pub(crate) fn fits(&self, command: &Command) -> bool {
+        match (self, command) {
+            (Reply::Published { outcomes, .. }, Command::Publish { jobs, .. }) => {
+                outcomes.len() == jobs.len()
+            }
+            (Reply::Granted { jobs, .. }, Command::Reserve { count, .. }) => jobs.len() <= (*count).into(),
+            (Reply::Settled { outcomes, .. }, Command::Settle { leases, .. }) => {
+                outcomes.len() == leases.len()
+            }
+            (Reply::Extended { outcomes, .. }, Command::Extend { leases, .. }) => {
+                outcomes.len() == leases.len()
+            }
+            (Reply::Cancelled { outcomes, .. }, Command::Cancel { ids, .. }) => outcomes.len() == ids.len(),
+            (Reply::Rescheduled { outcomes, dues, .. }, Command::Reschedule { jobs, .. }) => {
+                outcomes.len() == jobs.len() && dues.len() == jobs.len()
+            }
+            (Reply::Peeked { agenda, .. }, Command::Peek { entries, .. }) => {
+                agenda.len() <= (*entries).into()
+            }
+            (
+                Reply::DeadMoved { moved, outcomes, .. },
+                Command::Requeue { dead, .. } | Command::Purge { dead, .. },
+            ) => {
+                let ids = dead.ids.as_ref().map_or(0, Vec::len);
+                outcomes.len() == ids && *moved <= u64::from(dead.limit).max(ids as u64)
+            }
+            (Reply::Listed { jobs, .. }, Command::List { limit, .. }) => jobs.len() <= (*limit).into(),
+            _ => true,
         }
     }
 }

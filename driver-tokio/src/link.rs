@@ -193,7 +193,7 @@ fn decoded(kinds: &[Kind], values: Vec<redis::Value>) -> Vec<Reply> {
 }
 
 /// A value of either protocol as the older one has it.
-fn plain(value: redis::Value) -> Value {
+pub fn plain(value: redis::Value) -> Value {
     match value {
         redis::Value::Int(number) => Value::Int(number),
         redis::Value::BulkString(bytes) => Value::Bytes(Bytes::from(bytes)),

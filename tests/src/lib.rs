@@ -4,6 +4,7 @@
 mod dump;
 mod flavour;
 mod flood;
+pub mod fuzz;
 mod http;
 mod mark;
 mod meter;

@@ -1,4 +1,5 @@
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::format;
 use alloc::vec::Vec;
 
 use super::base::{Base, BatchId, Timer};
@@ -268,6 +269,7 @@ impl Flights {
                 batch.command = command.clone();
             }
         }
+        let reply = reply.map(|reply| if reply.fits(&batch.command) { reply } else { miscounted(&batch) });
         Some(Landed { batch, reply })
     }
 
@@ -337,6 +339,10 @@ impl Flights {
             oldest.remove();
         }
     }
+}
+
+fn miscounted(batch: &Batch) -> Reply {
+    Reply::Broken(format!("the answer to {:?} is about another number of jobs", batch.command.kind()))
 }
 
 impl Batch {

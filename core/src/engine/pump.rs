@@ -51,8 +51,8 @@ impl Pump {
     /// Whether this engine is to tend shards now.
     pub(super) fn set_active(&mut self, base: &Base, active: bool) {
         let active = active && !base.draining;
-        if active && !self.active {
-            self.shards.values_mut().for_each(|tending| tending.wanted = true);
+        if active != self.active {
+            self.shards.values_mut().for_each(|tending| tending.wanted = active);
         }
         self.active = active;
     }
@@ -197,7 +197,7 @@ impl Pump {
         let mut next = None;
         match landed.reply {
             Some(Reply::Tended { time, ended, expired, purged, forwarded, next: at, more, forward }) => {
-                if ended + expired + purged + forwarded > 0 {
+                if [ended, expired, purged, forwarded] != [0; 4] {
                     let queue = queue.clone();
                     base.events.push_back(Event::Tended { queue, ended, expired, purged, forwarded });
                 }
@@ -239,4 +239,45 @@ impl Tending {
 fn standby(base: &Base, holder: Option<(Identity, UnixMs)>) -> Millis {
     let end = holder.and_then(|(_, until)| base.clock.ask_at(base.now, until));
     end.unwrap_or(base.now + base.config.pump_lease_ms).max(base.now + STUCK_MS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, Credit, Engine, UnixMicros, Wakeup};
+
+    #[test]
+    fn who_has_drained_asks_for_no_lease_any_more() {
+        let config = Config { pump: Pumping::Always, ..Config::default() };
+        let mut engine = Engine::new(config, Identity(7), Millis(0)).unwrap();
+        engine.drain(Millis(0));
+        assert!(engine.is_drained());
+        assert!(engine.poll_transmit(Credit::UNLIMITED).is_none());
+    }
+
+    #[test]
+    fn numbers_of_any_size_are_told() {
+        let config = Config { pump: Pumping::Always, ..Config::default() };
+        let mut engine = Engine::new(config, Identity(7), Millis(0)).unwrap();
+        engine.handle_wakeup(Millis(0), Wakeup::Ready("orders".parse().unwrap()));
+        let transmit = engine.poll_transmit(Credit::UNLIMITED).expect("a transmit");
+        let (ticket, time) = (transmit.ticket, UnixMicros(1_760_000_000_000_000));
+        let replies = transmit.commands.iter().map(|command| match command {
+            Command::Peek { .. } => Reply::Peeked { time, holder: None, agenda: alloc::vec::Vec::new() },
+            _ => Reply::Tended {
+                time,
+                ended: u64::MAX,
+                expired: 1,
+                purged: 0,
+                forwarded: 0,
+                next: None,
+                more: false,
+                forward: None,
+            },
+        });
+        let replies: alloc::vec::Vec<Reply> = replies.collect();
+        engine.handle_replies(Millis(1), ticket, replies);
+        let event = engine.poll_event();
+        assert!(matches!(event, Some(Event::Tended { ended: u64::MAX, .. })), "{event:?}");
+    }
 }

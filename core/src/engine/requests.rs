@@ -24,6 +24,7 @@ struct Waiting {
     until: Option<UnixMs>,
     moved: u64,
     conflicts: u32,
+    forgotten: bool,
 }
 
 /// What follows on a reply.
@@ -57,7 +58,8 @@ impl Requests {
         let Some(command) = first(&ask, until) else { return Ok(()) };
         let batch = flights.submit(base, Lane::Ask(token), command, base.config.resend_ms);
         let deadline = base.after(timeout_ms, Timer::AskDeadline(token));
-        self.waiting.insert(token, Waiting { ask, batch, deadline, until, moved: 0, conflicts: 0 });
+        self.waiting
+            .insert(token, Waiting { ask, batch, deadline, until, moved: 0, conflicts: 0, forgotten: false });
         Ok(())
     }
 
@@ -81,8 +83,10 @@ impl Requests {
             }
             Next::Answer(answer) => {
                 base.wheel.cancel(waiting.deadline);
+                if !waiting.forgotten {
+                    base.answer(token, answer);
+                }
                 self.waiting.remove(&token);
-                base.answer(token, answer);
             }
         }
     }
@@ -97,10 +101,11 @@ impl Requests {
         base.answer(token, Err(fault));
     }
 
-    /// Nobody waits for the answer; what was asked is carried out all the same.
+    /// Nobody waits for the answer; what was asked is carried out all the same, to its last command.
     pub(super) fn forget(&mut self, base: &mut Base, token: Token) {
-        if let Some(waiting) = self.waiting.remove(&token) {
+        if let Some(waiting) = self.waiting.get_mut(&token) {
             base.wheel.cancel(waiting.deadline);
+            waiting.forgotten = true;
         }
     }
 }
@@ -227,5 +232,76 @@ impl Waiting {
             }
             _ => Next::Answer(Ok(Answer::DeadMoved { moved: self.moved, left, outcomes })),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::{Config, Credit, Engine, Event, Identity, Millis, QueueName, Request, Ticket, UnixMicros};
+
+    const TIME: UnixMicros = UnixMicros(1_760_000_000_000_000);
+
+    fn queue() -> QueueName {
+        "orders".parse().unwrap()
+    }
+
+    fn engine() -> Engine {
+        let config = Config { pending_requests: 2, ..Config::default() };
+        Engine::new(config, Identity(7), Millis(0)).unwrap()
+    }
+
+    fn asks(engine: &mut Engine, token: u64, ask: Ask) -> bool {
+        engine.request(Millis(0), Token(token), Request { ask, timeout_ms: 30_000 }).is_ok()
+    }
+
+    fn sent(engine: &mut Engine) -> (Ticket, Command) {
+        let transmit = engine.poll_transmit(Credit::UNLIMITED).expect("a transmit");
+        (transmit.ticket, transmit.commands[0].clone())
+    }
+
+    fn events(engine: &mut Engine) -> Vec<Event> {
+        core::iter::from_fn(|| engine.poll_event()).collect()
+    }
+
+    #[test]
+    fn a_forgotten_request_is_carried_out_to_its_last_command() {
+        let mut engine = engine();
+        assert!(asks(&mut engine, 1, Ask::Pause { queue: queue(), paused: true }));
+        let (ticket, _) = sent(&mut engine);
+        engine.forget(Millis(1), Token(1));
+        engine.handle_replies(Millis(2), ticket, [Reply::Counted { time: TIME, stats: Stats::default() }]);
+        let (ticket, command) = sent(&mut engine);
+        assert!(matches!(command, Command::Pause { .. }), "{command:?}");
+        engine.handle_replies(Millis(3), ticket, [Reply::Configured { time: TIME, cfgver: 1 }]);
+        assert_eq!(events(&mut engine), []);
+    }
+
+    #[test]
+    fn forgetting_makes_no_room_for_what_is_still_to_be_done() {
+        let mut engine = engine();
+        for token in 1..=2 {
+            assert!(asks(&mut engine, token, Ask::Server));
+            engine.forget(Millis(0), Token(token));
+        }
+        assert!(!asks(&mut engine, 3, Ask::Server));
+        let (ticket, _) = sent(&mut engine);
+        let reply = || Reply::Server { version: (7, 2, 4), policy: None };
+        engine.handle_replies(Millis(1), ticket, [reply(), reply()]);
+        assert!(asks(&mut engine, 3, Ask::Server));
+    }
+
+    #[test]
+    fn a_miscounted_answer_is_broken() {
+        let mut engine = engine();
+        assert!(asks(&mut engine, 1, Ask::Purge { queue: queue(), ids: None }));
+        let (ticket, _) = sent(&mut engine);
+        let (until, outcomes) = (UnixMs(0), Vec::new());
+        let reply = Reply::DeadMoved { time: TIME, until, moved: u64::MAX, left: 0, outcomes };
+        engine.handle_replies(Millis(1), ticket, [reply]);
+        let events = events(&mut engine);
+        assert!(matches!(&*events, [Event::Answered { answer: Err(Fault::Broken(_)), .. }]), "{events:?}");
     }
 }

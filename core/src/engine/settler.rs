@@ -16,6 +16,7 @@ pub(super) struct Settler {
     idle_settles: BTreeSet<QueueName>,
     idle_extends: BTreeSet<(QueueName, u64)>,
     callers: BTreeMap<Token, Key>,
+    asks: usize,
 }
 
 /// What waits and what flies in a lane.
@@ -81,10 +82,12 @@ impl Settler {
     pub(super) fn await_answer(&mut self, base: &mut Base, token: Token, timeout_ms: u64) {
         let deadline = base.after(timeout_ms, Timer::AskDeadline(token));
         self.callers.insert(token, deadline);
+        self.asks += 1;
     }
 
-    pub(super) fn callers(&self) -> usize {
-        self.callers.len()
+    /// How many asks are in hand, answered and forgotten ones included.
+    pub(super) fn asks(&self) -> usize {
+        self.asks
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -217,6 +220,7 @@ impl Settler {
     }
 
     fn answer(&mut self, base: &mut Base, token: Token, answer: Result<Answer, Fault>) {
+        self.asks -= 1;
         if let Some(deadline) = self.callers.remove(&token) {
             base.wheel.cancel(deadline);
             base.answer(token, answer);
@@ -230,6 +234,7 @@ impl Settler {
         }
         let unsent = self.settles.values_mut().any(|lane| lane.withdraw(token))
             || self.extends.values_mut().any(|lane| lane.withdraw(token));
+        self.asks -= usize::from(unsent);
         base.answer(token, Err(if unsent { Fault::NotSent(None) } else { Fault::Unknown }));
         true
     }
@@ -289,4 +294,56 @@ impl Batch {
 /// When a lease granted or renewed by a request first sent then is to be renewed.
 pub(super) fn renew_at(since: Millis, lease_ms: u64) -> Millis {
     since + lease_ms / 3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Ask, Config, Credit, Engine, Identity, Lease, Request, Ticket, Verdict};
+
+    fn asks(engine: &mut Engine, token: u64) -> bool {
+        let (queue, id) = ("orders".parse().unwrap(), "one".parse().unwrap());
+        let lease = Lease { queue, id, fence: Fence(token), retry_ms: 0 };
+        let ask = Ask::Settle { lease, verdict: Verdict::Ack };
+        engine.request(Millis(0), Token(token), Request { ask, timeout_ms: 30_000 }).is_ok()
+    }
+
+    fn sent(engine: &mut Engine) -> Ticket {
+        engine.poll_transmit(Credit::UNLIMITED).expect("a transmit").ticket
+    }
+
+    fn engine() -> Engine {
+        let config = Config { pending_requests: 2, ..Config::default() };
+        Engine::new(config, Identity(7), Millis(0)).unwrap()
+    }
+
+    #[test]
+    fn forgetting_makes_no_room_for_leases_still_to_be_settled() {
+        let mut engine = engine();
+        for token in 1..=2 {
+            assert!(asks(&mut engine, token));
+            engine.forget(Millis(0), Token(token));
+        }
+        assert!(!asks(&mut engine, 3));
+        let (ticket, outcomes) = (sent(&mut engine), Vec::from([SettleOutcome::Done; 2]));
+        engine.handle_replies(Millis(1), ticket, [Reply::Settled { time: None, outcomes }]);
+        assert!(asks(&mut engine, 3) && asks(&mut engine, 4));
+    }
+
+    #[test]
+    fn who_is_left_out_of_an_answer_is_told_that_it_is_broken() {
+        let mut engine = engine();
+        assert!(asks(&mut engine, 1) && asks(&mut engine, 2));
+        let (ticket, outcomes) = (sent(&mut engine), Vec::from([SettleOutcome::Done]));
+        engine.handle_replies(Millis(1), ticket, [Reply::Settled { time: None, outcomes }]);
+        for token in 1..=2 {
+            let event = engine.poll_event();
+            let Some(Event::Answered { token: told, answer: Err(Fault::Broken(_)) }) = event else {
+                panic!("{event:?}")
+            };
+            assert_eq!(told, Token(token));
+        }
+        engine.drain(Millis(1));
+        assert!(engine.is_drained());
+    }
 }

@@ -3,6 +3,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use axum::serve::ListenerExt;
 use bytesize::ByteSize;
 use clap::builder::BoolishValueParser;
@@ -74,6 +75,7 @@ pub struct Server {
     address: SocketAddr,
     client: Client,
     max_payload: usize,
+    close: watch::Sender<bool>,
 }
 
 impl Server {
@@ -91,7 +93,7 @@ impl Server {
                 "jobs are kept in memory: nothing survives a restart; --redis redis://… keeps them"
             );
         }
-        Ok(Server { listener, address, client, max_payload })
+        Ok(Server { listener, address, client, max_payload, close: watch::Sender::new(false) })
     }
 
     /// Where it listens.
@@ -99,18 +101,24 @@ impl Server {
         self.address
     }
 
+    /// Its routes without its listener, for whoever calls them in process.
+    #[doc(hidden)]
+    pub fn router(&self) -> Router {
+        router(&Arc::new(App::new(self.client.clone(), self.max_payload, self.close.subscribe())))
+    }
+
     /// Answers requests until `stop` ends; then takes no new ones, ends long polls, and finishes the others.
     pub async fn run_until(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Failure> {
-        let (close, closing) = watch::channel(false);
-        let app = Arc::new(App::new(self.client.clone(), self.max_payload, closing.clone()));
+        let closing = self.close.subscribe();
+        let router = self.router();
         let listener = self.listener.tap_io(|stream| {
             let _ = stream.set_nodelay(true);
         });
         let stopped = async move {
             stop.await;
-            close.send_replace(true);
+            self.close.send_replace(true);
         };
-        let served = axum::serve(listener, router(&app)).with_graceful_shutdown(stopped);
+        let served = axum::serve(listener, router).with_graceful_shutdown(stopped);
         tracing::info!("listening on http://{}, jobs in {}", self.address, self.client.address());
         tokio::select! {
             result = served.into_future() => result?,

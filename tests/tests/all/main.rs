@@ -9,6 +9,7 @@ mod coverage;
 mod deployment;
 mod edges;
 mod footprint;
+mod fuzz;
 mod held;
 mod idle;
 mod invariants;
