@@ -62,6 +62,8 @@ pub(super) struct Job {
     pub(super) reason: Option<Reason>,
     /// It may have died unseen, when its last lease ended or its TTL did, and been requeued.
     pub(super) maybe_requeued: bool,
+    /// It may have lost its TTL so.
+    maybe_endless: bool,
     /// It may have died unseen, and been purged.
     pub(super) maybe_purged: bool,
 }
@@ -342,6 +344,7 @@ impl Ledger {
             large: record.body.len() > 1_000,
             reason: None,
             maybe_requeued: false,
+            maybe_endless: false,
             maybe_purged: false,
         };
         self.jobs.insert(instance.key, job);
@@ -370,7 +373,7 @@ impl Ledger {
         let requeued = std::mem::take(&mut job.maybe_requeued) && (died || job.expires.is_some());
         if requeued && grant.state.attempts == 1 {
             marks.reach("a dead letter runs again");
-            (job.attempts, job.expires, job.reason) = (0, None, None);
+            (job.attempts, job.reason, job.maybe_endless) = (0, None, true);
         } else if let Phase::Waiting { due } = job.phase {
             ensure!(grant.due == due, "a job keeps its due time", "{id}, due {due}, was due {}", grant.due);
         }
@@ -391,7 +394,7 @@ impl Ledger {
             Phase::Dead { .. } => ensure!(false, "a dead letter is not delivered", "{id} of {queue}"),
         }
         ensure!(grant.due <= now_ms, "never early", "{id} of {queue}, due {}, granted at {now}", grant.due);
-        ensure!(!expired(job), "an expired job is not delivered", "{id} of {queue} at {now}");
+        ensure!(!expired(job) || job.maybe_endless, "an expired job is not delivered", "{id} of {queue} at {now}");
         job.attempts += 1;
         job.deliveries += 1;
         job.max = job.wanted_attempts.or(config.attempts).unwrap_or(DEFAULT_ATTEMPTS);
