@@ -13,6 +13,7 @@ mod random;
 mod redis_server;
 mod redis_store;
 mod resp;
+pub mod seeds;
 pub mod sim;
 
 pub use dump::{Contents, Dump};
