@@ -14,6 +14,7 @@ mod redis_server;
 mod redis_store;
 mod resp;
 pub mod seeds;
+pub mod shim;
 pub mod sim;
 
 pub use dump::{Contents, Dump};
