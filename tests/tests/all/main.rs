@@ -16,6 +16,7 @@ mod lateness;
 mod life;
 mod lua_source;
 mod memory;
+mod mirror;
 mod outage;
 mod plan;
 mod quiet;

@@ -19,7 +19,7 @@ pub(crate) trait Twin {
 }
 
 /// The engines that hear what they are told.
-fn hearing() -> &'static [Identity] {
+pub(crate) fn hearing() -> &'static [Identity] {
     &ENGINES[..2]
 }
 
