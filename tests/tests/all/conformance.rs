@@ -18,7 +18,7 @@ use crate::world::{Step, World};
 
 const SEQUENCES: u64 = 10_000;
 const STEPS: usize = 200;
-const DUMP_EVERY: usize = 100;
+const DUMP_EVERY: usize = 20;
 const COVERING: u64 = 400;
 const REPLAY: &str = "cargo test -p delayline-tests --test all conformance";
 const LONGEST_LINE: usize = 900;
