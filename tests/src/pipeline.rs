@@ -21,7 +21,9 @@ impl Pipeline {
     /// Adds any command.
     pub fn words<W: AsRef<[u8]>>(&mut self, words: &[W]) {
         self.begin(words.len());
-        words.iter().for_each(|word| pack(word.as_ref(), &mut self.packed));
+        for word in words {
+            pack(word.as_ref(), &mut self.packed);
+        }
     }
 
     /// All of it, as it is sent.

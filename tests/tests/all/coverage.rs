@@ -169,7 +169,9 @@ impl Coverage {
             Reply::Gone { .. } => self.when(true, "Gone"),
             Reply::Found { job, .. } => self.saw("Found", job.place),
             Reply::Listed { jobs, more, .. } => {
-                jobs.iter().for_each(|job| self.saw("Listed", job.place));
+                for job in jobs {
+                    self.saw("Listed", job.place);
+                }
                 self.when(jobs.is_empty(), "Listed none");
                 self.when(*more, "Listed more");
             }
@@ -208,7 +210,9 @@ impl Coverage {
     }
 
     fn all(&mut self, name: &str, outcomes: &[impl Debug]) {
-        outcomes.iter().for_each(|outcome| self.saw(name, outcome));
+        for outcome in outcomes {
+            self.saw(name, outcome);
+        }
     }
 
     fn saw(&mut self, name: &str, what: impl Debug) {

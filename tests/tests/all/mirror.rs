@@ -76,7 +76,9 @@ impl Mirror {
     fn store(&mut self, shards: Shards) -> &mut RedisStore {
         self.stores.entry(shards.count()).or_insert_with(|| {
             let mut store = RedisStore::new(&self.server, shards);
-            hearing().iter().for_each(|engine| store.subscribe(*engine));
+            for &engine in hearing() {
+                store.subscribe(engine);
+            }
             store
         })
     }
