@@ -11,6 +11,8 @@ pub struct Plan {
     pub swallow_messages: bool,
     /// What befalls calls of scripts: the first that fits.
     pub faults: Vec<(On, Fault)>,
+    /// How often a fault befalls in all, if there is an end to it.
+    pub most: Option<u64>,
 }
 
 /// Which calls of scripts a fault befalls. What a client sends to set up a connection is never meant.
@@ -55,14 +57,25 @@ impl Plan {
         Plan { faults: vec![(on, fault)], ..Plan::default() }
     }
 
+    /// The same, so many times in all.
+    #[must_use]
+    pub fn times(self, most: u64) -> Plan {
+        Plan { most: Some(most), ..self }
+    }
+
     /// What befalls the `count`-th command since the plan was set, the `place`-th of those that came together.
-    pub(super) fn strike(&self, count: u64, place: u64, random: &mut Random) -> Option<Fault> {
+    pub(super) fn strike(&mut self, count: u64, place: u64, random: &mut Random) -> Option<Fault> {
+        if self.most == Some(0) {
+            return None;
+        }
         let mut fits = |on: On| match on {
             On::Nth(nth) => count == nth,
             On::Every(nth) => count.is_multiple_of(nth),
             On::Percent(percent) => random.percent(percent),
             On::Place(nth) => place == nth,
         };
-        self.faults.iter().find(|(on, _)| fits(*on)).map(|(_, fault)| *fault)
+        let fault = self.faults.iter().find(|(on, _)| fits(*on)).map(|(_, fault)| *fault)?;
+        self.most = self.most.map(|most| most - 1);
+        Some(fault)
     }
 }

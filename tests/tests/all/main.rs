@@ -16,6 +16,7 @@ mod invariants;
 mod lateness;
 mod letter;
 mod life;
+mod link;
 mod lua_source;
 mod memory;
 mod mirror;
