@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use delayline_tests::RedisServer;
 use delayline_tests::shim::{Fault, On, Plan, Shim};
-use delayline_tokio::{Bytes, Client, Context, Error, Queue, Refusal, Worker};
+use delayline_tokio::{Bytes, Client, Context, Error, Queue, Refusal, SettleOutcome, Verdict, Worker};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
@@ -371,5 +371,39 @@ fn a_link_that_stands_still_goes_on_where_it_stood() {
             publishing.await;
         }
         link.settles(1).await;
+    });
+}
+
+#[test]
+fn takes_and_settlements_outlive_their_connection() {
+    let server = RedisServer::plain();
+    let shim = Shim::start(server.port(), 1);
+    block_on(async {
+        let client = Client::connect(&shim.url()).await.expect("a client");
+        let queue = client.bytes("mail").expect("a name");
+        for number in 0..JOBS {
+            accepted(&queue, &format!("job-{number}")).await;
+        }
+        shim.set(Plan::one(On::Every(3), Fault::CutAfter));
+        let mut runs = BTreeMap::new();
+        let begun = Instant::now();
+        while runs.len() < JOBS {
+            assert!(begun.elapsed() < PATIENCE, "{} were taken", runs.len());
+            let taken = queue.take().count(7).lease(LEASE).wait(BRIEF).await.expect("an answer");
+            let leases: Vec<_> = taken.into_iter().map(|job| job.lease).collect();
+            for lease in &leases {
+                *runs.entry(lease.id.to_string()).or_insert(0) += 1;
+            }
+            for settled in
+                client.settle_all(leases.into_iter().map(|lease| (lease, Verdict::Ack)).collect()).await
+            {
+                assert!(matches!(settled, Ok(SettleOutcome::Done | SettleOutcome::Gone)), "{settled:?}");
+            }
+        }
+        shim.heal();
+        assert!(runs.values().all(|count| *count == 1), "{runs:?}");
+        assert_eq!(queue.stats(0).await.expect("statistics").counters.acked, JOBS as u64);
+        assert!(shim.tally().struck > 0);
+        client.close().await;
     });
 }
