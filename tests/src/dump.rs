@@ -4,7 +4,7 @@ use bytes::Bytes;
 use delayline_core::wire::Value;
 use delayline_embedded::Dumped;
 
-use crate::{Connection, words};
+use crate::words;
 
 /// All keys and what they hold.
 pub type Dump = BTreeMap<String, Contents>;
@@ -24,30 +24,32 @@ pub enum Contents {
     Stream(Vec<Vec<Bytes>>),
 }
 
-impl Contents {
-    /// Reads a key's contents.
-    ///
-    /// # Panics
-    /// If the connection is lost, or the key is of a type that delayline does not use.
-    pub fn read(connection: &mut Connection, key: &str) -> Contents {
-        let kind = text(connection.ask(&["TYPE", key]));
-        match kind.as_ref() {
-            b"string" => Contents::Text(text(connection.ask(&["GET", key]))),
-            b"hash" => Contents::Hash(pairs(connection.ask(&["HGETALL", key])).into_iter().collect()),
-            b"zset" => {
-                let entries = pairs(connection.ask(&["ZRANGE", key, "0", "-1", "WITHSCORES"]));
-                Contents::Sorted(
-                    entries.into_iter().map(|(member, score)| (member, number(&score))).collect(),
-                )
-            }
-            b"list" => Contents::List(texts(connection.ask(&["LRANGE", key, "0", "-1"]))),
-            b"stream" => {
-                let entries = words(connection.ask(&["XRANGE", key, "-", "+"]));
-                let fields = |entry| words(entry).into_iter().nth(1).map_or_else(Vec::new, texts);
-                Contents::Stream(entries.into_iter().map(fields).collect())
-            }
-            other => panic!("{key} is a {}", String::from_utf8_lossy(other)),
-        }
+/// Answers all keys: their names, types and contents.
+const SCRIPT: &str = "
+local read = {string = {'GET'}, hash = {'HGETALL'}, zset = {'ZRANGE', 0, -1, 'WITHSCORES'}, list = {'LRANGE', 0, -1},
+    stream = {'XRANGE', '-', '+'}}
+local keys = {}
+for _, key in ipairs(redis.call('KEYS', '*')) do
+    local kind = redis.call('TYPE', key).ok
+    local how = read[kind]
+    if not how then return redis.error_reply(key .. ' is a ' .. kind) end
+    keys[#keys + 1] = {key, kind, redis.call(how[1], key, unpack(how, 2))}
+end
+return keys";
+
+/// The words of a command that reads all a server holds, at once.
+pub fn dump_words() -> [&'static str; 3] {
+    ["EVAL", SCRIPT, "0"]
+}
+
+/// What that command answered.
+///
+/// # Panics
+/// If a key is of a type that delayline does not use.
+pub fn dumped(answer: Value) -> Dump {
+    match answer {
+        Value::Array(keys) => keys.into_iter().map(contents).collect(),
+        other => panic!("{other:?} is no dump"),
     }
 }
 
@@ -65,6 +67,26 @@ impl From<Dumped> for Contents {
             }
         }
     }
+}
+
+fn contents(key: Value) -> (String, Contents) {
+    let mut parts = words(key).into_iter();
+    let mut next = || parts.next().expect("a key, its type and its contents");
+    let (key, kind, value) = (text(next()), text(next()), next());
+    let contents = match kind.as_ref() {
+        b"string" => Contents::Text(text(value)),
+        b"hash" => Contents::Hash(pairs(value).into_iter().collect()),
+        b"zset" => {
+            let members = pairs(value).into_iter();
+            Contents::Sorted(members.map(|(member, score)| (member, number(&score))).collect())
+        }
+        b"list" => Contents::List(texts(value)),
+        _ => {
+            let fields = |entry| words(entry).into_iter().nth(1).map_or_else(Vec::new, texts);
+            Contents::Stream(words(value).into_iter().map(fields).collect())
+        }
+    };
+    (String::from_utf8_lossy(&key).into_owned(), contents)
 }
 
 fn text(value: Value) -> Bytes {

@@ -3,7 +3,7 @@ use delayline_core::{Command, Identity, Keyspace, Prefix, Refusal, Reply, Shards
 use delayline_embedded::Bug;
 use delayline_lua::Script;
 
-use crate::{Connection, Contents, Dump, RedisServer, patched, words};
+use crate::{Connection, Dump, RedisServer, dump_words, dumped, patched, words};
 
 /// Carries out commands on a real server, at times that the caller sets.
 #[derive(Debug)]
@@ -131,15 +131,7 @@ impl RedisStore {
     /// # Panics
     /// If the connection is lost.
     pub fn dump(&mut self) -> Dump {
-        let mut names: Vec<String> = words(self.connection.ask(&["KEYS", "*"])).iter().map(shown).collect();
-        names.sort();
-        names
-            .into_iter()
-            .map(|key| {
-                let contents = Contents::read(&mut self.connection, &key);
-                (key, contents)
-            })
-            .collect()
+        dumped(self.connection.ask(&dump_words()))
     }
 
     /// Forgets all it holds.

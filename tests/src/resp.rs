@@ -5,6 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use delayline_core::wire::Value;
 
+use crate::Pipeline;
+
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A blocking connection that shows what the server says, word by word.
@@ -41,13 +43,14 @@ impl Connection {
 
     /// Sends a command and does not wait.
     pub fn send<W: AsRef<[u8]>>(&mut self, words: &[W]) -> io::Result<()> {
-        let mut packed = format!("*{}\r\n", words.len()).into_bytes();
-        for word in words.iter().map(AsRef::as_ref) {
-            packed.extend(format!("${}\r\n", word.len()).into_bytes());
-            packed.extend(word);
-            packed.extend(b"\r\n");
-        }
-        self.input.get_mut().write_all(&packed)
+        let mut pipeline = Pipeline::default();
+        pipeline.words(words);
+        self.send_all(&mut pipeline)
+    }
+
+    /// Sends all commands of a pipeline, which is empty then, and does not wait.
+    pub fn send_all(&mut self, pipeline: &mut Pipeline) -> io::Result<()> {
+        self.input.get_mut().write_all(&pipeline.take())
     }
 
     /// Reads one reply or message.

@@ -5,6 +5,9 @@ use crate::{
     Wheel,
 };
 
+/// How soon what makes no progress is tried again.
+pub(super) const STUCK_MS: u64 = 1_000;
+
 /// What all machines of an engine share.
 pub(super) struct Base {
     pub(super) now: Millis,

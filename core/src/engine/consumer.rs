@@ -1,7 +1,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use super::base::{Base, BatchId, Timer};
+use super::base::{Base, BatchId, STUCK_MS, Timer};
 use super::flight::{Flights, Landed, Lane};
 use super::grant::Granted;
 use super::held::{HeldJob, HeldJobs};
@@ -262,8 +262,6 @@ impl Consumer {
     ) {
         let Some(asked) = self.queues.get_mut(queue) else { return };
         self.hungry.remove(queue);
-        base.cancel(asked.poll.take());
-        asked.poll = Some(base.after(base.config.poll_ms, Timer::Poll(queue.clone())));
         match &promise {
             Promise::Slots(count) => {
                 self.promised += count;
@@ -290,6 +288,14 @@ impl Consumer {
         let resend_ms = lease_ms.min(base.config.resend_ms);
         let batch = flights.submit(base, Lane::Reserve(queue.clone()), command, resend_ms);
         asked.flying = Some((batch, promise));
+        self.poll_after(base, queue, base.config.poll_ms);
+    }
+
+    fn poll_after(&mut self, base: &mut Base, queue: &QueueName, ms: u64) {
+        if let Some(asked) = self.queues.get_mut(queue) {
+            base.cancel(asked.poll.take());
+            asked.poll = Some(base.after(ms, Timer::Poll(queue.clone())));
+        }
     }
 
     /// Takes the engine off the waiting lists of queues that it asks no more, so that nobody wakes it in vain.
@@ -374,6 +380,7 @@ impl Consumer {
             }
         } else if matches!(fault, Fault::Broken(_)) {
             base.events.push_back(Event::Fault(fault.clone()));
+            self.poll_after(base, queue, STUCK_MS);
         } else {
             self.hungry.insert(queue.clone());
         }

@@ -1,6 +1,6 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use super::base::{Base, Timer};
+use super::base::{Base, STUCK_MS, Timer};
 use super::flight::{Flights, Landed, Lane};
 use crate::{
     ClockModel, Command, Event, Forward, Identity, Key, Millis, Pumping, QueueName, Reply, Shard, UnixMicros,
@@ -9,7 +9,6 @@ use crate::{
 
 const ENTRIES: u16 = 64;
 const TEND_LIMIT: u16 = 256;
-const STUCK_MS: u64 = 1_000;
 
 /// Tends shards: holds their pump lease if nobody else does, arms a timer for what comes next in each queue, and does
 /// what must happen there.
@@ -194,7 +193,7 @@ impl Pump {
         let Some(tended) = self.queues.get_mut(queue) else { return };
         tended.flying = false;
         let mut again = tended.again && !base.draining;
-        let mut next = None;
+        let (mut next, mut stuck) = (None, false);
         match landed.reply {
             Some(Reply::Tended { time, ended, expired, purged, forwarded, next: at, more, forward }) => {
                 if [ended, expired, purged, forwarded] != [0; 4] {
@@ -206,7 +205,10 @@ impl Pump {
                 again |= (more || found) && !base.draining;
                 next = at.map(|at| if at <= time.floor_ms() { time.floor_ms() + STUCK_MS } else { at });
             }
-            other => base.events.push_back(Event::Fault(landed.batch.fault(other))),
+            other => {
+                base.events.push_back(Event::Fault(landed.batch.fault(other)));
+                stuck = true;
+            }
         }
         if again {
             self.idle.insert(queue.clone());
@@ -214,6 +216,21 @@ impl Pump {
             self.queues.remove(queue);
         }
         self.schedule(base, queue, next);
+        if stuck {
+            self.retry(base, queue);
+        }
+    }
+
+    /// What the tending should have done, or told, is still to come.
+    fn retry(&mut self, base: &mut Base, queue: &QueueName) {
+        let shard = base.config.shards.of(queue);
+        if !self.active || !self.holds(shard, base.now) {
+            return;
+        }
+        if let Some(tending) = self.shards.get_mut(&shard) {
+            let key = base.after(STUCK_MS, Timer::Tend(queue.clone()));
+            tending.entries.insert(queue.clone(), key);
+        }
     }
 }
 

@@ -1,79 +1,167 @@
 //! Random sequences of commands on two stores: the same replies, the same wake-ups, the same keys.
+//!
+//! What is drawn follows from the replies of the store in memory, so the server is told of a whole sequence at once. If it
+//! shows anything else, the sequence is run again on both, step by step, with a look at all keys after each.
 
-use std::env;
+use std::ops::Range;
+use std::sync::Mutex;
+use std::thread;
 use std::time::Instant;
 
 use delayline_core::Reply;
-use delayline_tests::{Dump, Flavour, Options, RedisServer};
+use delayline_embedded::Bug;
+use delayline_tests::{Contents, Dump, Flavour, seeds};
 
 use crate::coverage::Coverage;
+use crate::mirror::{Done, Mirror, Told, in_order, keys_differing};
 use crate::twin::{InMemory, Twin, on_server};
 use crate::world::{Step, World};
 
+const SEQUENCES: u64 = 10_000;
 const STEPS: usize = 200;
-pub(crate) const DUMP_EVERY: usize = 20;
-const COVERING: u64 = 100;
+const DUMP_EVERY: usize = 20;
+const COVERING: u64 = 400;
 const REPLAY: &str = "cargo test -p delayline-tests --test all conformance";
 const LONGEST_LINE: usize = 900;
 const SHOWN: usize = 12;
+/// A quarter of the sequences for each supported server; the usual one has those that nobody else has.
+const PARTS: u64 = 4;
+const THREADS: usize = 2;
+
+/// The seeds that a server is to agree with the store in memory on.
+struct Part {
+    flavour: Flavour,
+    seeds: Range<u64>,
+}
 
 #[test]
 fn the_store_in_memory_behaves_as_servers_do() {
-    let flavours = Flavour::all();
-    let count = flavours.len() as u64;
-    for flavour in flavours {
-        let (name, server) = (flavour.name, start(flavour));
-        compare(&format!("memory and {name}"), count, |world| {
-            (InMemory::new(world), on_server(&server, world))
-        });
-    }
-}
-
-fn start(flavour: Flavour) -> RedisServer {
-    RedisServer::start(Options { flavour: Some(flavour), ..Options::default() })
-}
-
-/// Runs one seed if `DELAYLINE_SEED` names it, else `DELAYLINE_CONFORMANCE` sequences, by default 300 over all servers.
-fn compare<A: Twin, B: Twin>(what: &str, divide_by: u64, mut make: impl FnMut(&World) -> (A, B)) {
-    let number = |name| env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
-    let count = number("DELAYLINE_CONFORMANCE").unwrap_or(300) / divide_by;
-    let seeds = number("DELAYLINE_SEED").map_or(0..count, |seed| seed..seed + 1);
-    let mut coverage = Coverage::default();
-    let (began, total) = (Instant::now(), seeds.end - seeds.start);
-    for seed in seeds {
-        let mut run = |coverage: &mut Coverage, dump_every| {
-            let mut world = World::new(seed);
-            let (mut left, mut right) = make(&world);
-            sequence(&mut world, coverage, dump_every, &mut left, &mut right)
+    let (parts, began) = (parts(), Instant::now());
+    let total: u64 = parts.iter().map(|part| part.seeds.end - part.seeds.start).sum();
+    let (left, coverage) = (Mutex::new(parts), Mutex::new(Coverage::default()));
+    let next = || left.lock().ok().and_then(|mut left| left.pop());
+    thread::scope(|scope| {
+        let work = || {
+            while let Some(part) = next() {
+                let seen = compare(&part);
+                coverage.lock().expect("no panic while it is held").add(seen);
+            }
         };
-        if let Err(late) = run(&mut coverage, DUMP_EVERY) {
-            let difference = run(&mut Coverage::default(), 1).err().unwrap_or(late);
-            panic!("{what} differ: DELAYLINE_SEED={seed} {REPLAY}\n{difference}");
+        let threads = [(); THREADS].map(|()| scope.spawn(work));
+        for thread in threads {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
+    });
+    let missing = coverage.into_inner().expect("no panic while it was held").missing();
+    assert!(total < COVERING || missing.is_empty(), "{total} sequences never drew {missing:?}");
+    println!("{total} sequences of {STEPS} steps in {:?}", began.elapsed());
+}
+
+#[test]
+fn a_planted_bug_is_found() {
+    let mut mirror = Mirror::new(Flavour::usual());
+    let found = (0..20).any(|seed| {
+        let world = World::new(seed);
+        let wrong = InMemory::planted(&world, Bug::SessionIgnored);
+        tell(world, wrong, &mut Coverage::default()).is_ok_and(|told| mirror.differs(&told).is_some())
+    });
+    assert!(found, "twenty sequences did not tell a store that forgets its sessions from one that does not");
+}
+
+#[test]
+fn a_planted_bug_is_shown_step_by_step() {
+    let shown = (0..20).find_map(|seed| {
+        let mut world = World::new(seed);
+        let (mut right, mut wrong) = (InMemory::new(&world), InMemory::planted(&world, Bug::SessionIgnored));
+        sequence(&mut world, &mut right, &mut wrong).err()
+    });
+    assert!(shown.is_some_and(|shown| shown.contains("left") && shown.contains("right")));
+}
+
+/// One seed on every server if `DELAYLINE_SEED` names it, else `DELAYLINE_CONFORMANCE` seeds, each on one of them.
+fn parts() -> Vec<Part> {
+    let flavours = Flavour::all();
+    if let Some(seed) = seeds::only() {
+        return flavours.into_iter().map(|flavour| Part { flavour, seeds: seed..seed + 1 }).collect();
+    }
+    let count = seeds::number("DELAYLINE_CONFORMANCE").unwrap_or(SEQUENCES) / PARTS;
+    let base = seeds::base();
+    println!("conformance: {} seeds from {base} on", count * PARTS);
+    let flavour = |part| flavours.get(part).unwrap_or(&flavours[0]).clone();
+    (0..PARTS)
+        .map(|part| {
+            let start = base + part * count;
+            Part { flavour: flavour(usize::try_from(part).unwrap_or(0)), seeds: start..start + count }
+        })
+        .collect()
+}
+
+/// Runs all of a part's seeds, until one differs; what was drawn.
+fn compare(Part { flavour, seeds }: &Part) -> Coverage {
+    let mut mirror = Mirror::new(flavour.clone());
+    let mut coverage = Coverage::default();
+    let began = Instant::now();
+    for seed in seeds.clone() {
+        let world = World::new(seed);
+        let memory = InMemory::new(&world);
+        let told = tell(world, memory, &mut coverage);
+        if let Some(difference) = told.map_or_else(Some, |told| mirror.differs(&told)) {
+            let mut world = World::new(seed);
+            let (mut left, mut right) = (InMemory::new(&world), on_server(&mirror.server, &world));
+            let difference = sequence(&mut world, &mut left, &mut right).err().unwrap_or(difference);
+            let name = flavour.name;
+            panic!("memory and {name} differ: DELAYLINE_SEED={seed} {REPLAY}\n{difference}");
         }
     }
-    if total >= COVERING {
-        assert!(coverage.missing().is_empty(), "{total} sequences never drew {:?}", coverage.missing());
-    }
-    println!("{what}: {total} sequences of {STEPS} steps in {:?}", began.elapsed());
+    let (count, took) = (seeds.end - seeds.start, began.elapsed());
+    #[allow(clippy::cast_precision_loss)]
+    let pace = (count * STEPS as u64) as f64 / took.as_secs_f64();
+    println!(
+        "memory and {}: {count} sequences of {STEPS} steps in {took:?}: {pace:.0} steps/s",
+        flavour.name
+    );
+    coverage
 }
 
-/// The world's next steps on both stores, until they differ.
-pub(crate) fn sequence(
-    world: &mut World,
-    coverage: &mut Coverage,
-    dump_every: usize,
-    left: &mut impl Twin,
-    right: &mut impl Twin,
-) -> Result<(), String> {
+/// A whole sequence on the store in memory, and all it showed; or what is wrong with its keys.
+fn tell(mut world: World, mut memory: InMemory, coverage: &mut Coverage) -> Result<Told, String> {
+    let mut told = Told { shards: world.shards, done: vec![Done::Cleared], heard: Vec::new() };
+    for number in 1..=STEPS {
+        world.pass();
+        told.done.push(match world.step() {
+            Step::Lose(queue, id) => {
+                memory.lose(&queue, &id);
+                Done::Lost(queue, id)
+            }
+            Step::Run(command) => {
+                let reply = in_order(memory.execute(world.now, &command));
+                coverage.command(&command);
+                coverage.reply(&reply);
+                world.learn(&command, &reply);
+                Done::Ran(world.now, command, reply)
+            }
+        });
+        told.heard.extend(memory.heard());
+        if number.is_multiple_of(DUMP_EVERY) {
+            let dump = memory.dump();
+            coverage.when(holds_field(&dump, b"swept"), "swept");
+            world.broken(&dump).map_or(Ok(()), Err)?;
+            told.done.push(Done::Held(dump));
+        }
+    }
+    coverage.when(told.heard.iter().any(|(channel, _)| channel.ends_with("head")), "heard head");
+    coverage.when(told.heard.iter().any(|(channel, _)| !channel.ends_with("head")), "heard wake");
+    Ok(told)
+}
+
+/// The world's steps on both stores, with a look at all keys after each, until they differ.
+pub(crate) fn sequence(world: &mut World, left: &mut impl Twin, right: &mut impl Twin) -> Result<(), String> {
     let mut history = Vec::new();
     for number in 0..STEPS {
         world.pass();
         let step = world.step();
         history.push(cut(format!("{number} at {}: {step:?}", world.now.0)));
-        let mut compared = carry_out(&step, world, coverage, left, right);
-        if compared.is_ok() && (number + 1).is_multiple_of(dump_every) {
-            compared = keys_agree(world, coverage, left, right);
-        }
+        let compared = carry_out(&step, world, left, right).and_then(|()| keys_agree(world, left, right));
         compared.map_err(|difference| {
             format!("{}\n{difference}", history[history.len().saturating_sub(SHOWN)..].join("\n"))
         })?;
@@ -84,7 +172,6 @@ pub(crate) fn sequence(
 fn carry_out(
     step: &Step,
     world: &mut World,
-    coverage: &mut Coverage,
     left: &mut impl Twin,
     right: &mut impl Twin,
 ) -> Result<(), String> {
@@ -99,28 +186,23 @@ fn carry_out(
             if one != other || matches!(one, Reply::Broken(_) | Reply::Refused(_)) {
                 return Err(format!("  left  {one:?}\n  right {other:?}"));
             }
-            coverage.reply(&one);
             world.learn(command, &one);
         }
     }
     let (one, other) = (left.heard(), right.heard());
-    coverage.when(one.iter().any(|(channel, _)| channel.ends_with("head")), "heard head");
-    coverage.when(one.iter().any(|(channel, _)| !channel.ends_with("head")), "heard wake");
     if one == other { Ok(()) } else { Err(format!("  left heard  {one:?}\n  right heard {other:?}")) }
 }
 
-fn keys_agree(
-    world: &World,
-    coverage: &mut Coverage,
-    left: &mut impl Twin,
-    right: &mut impl Twin,
-) -> Result<(), String> {
+fn keys_agree(world: &World, left: &mut impl Twin, right: &mut impl Twin) -> Result<(), String> {
     let (one, other) = (left.dump(), right.dump());
     if one != other {
-        return Err(differing(&one, &other));
+        return Err(keys_differing(&one, &other));
     }
-    coverage.when(format!("{one:?}").contains(r#"b"swept""#), "swept");
     world.broken(&other).map_or(Ok(()), |broken| Err(format!("  {broken}\n  {other:?}")))
+}
+
+fn holds_field(dump: &Dump, field: &[u8]) -> bool {
+    dump.values().any(|contents| matches!(contents, Contents::Hash(fields) if fields.contains_key(field)))
 }
 
 fn cut(mut line: String) -> String {
@@ -128,21 +210,4 @@ fn cut(mut line: String) -> String {
         line.replace_range(end.., "…");
     }
     line
-}
-
-/// The names of queues come in the order of a hash table.
-fn in_order(mut reply: Reply) -> Reply {
-    if let Reply::Named { queues, .. } = &mut reply {
-        queues.sort();
-    }
-    reply
-}
-
-fn differing(left: &Dump, right: &Dump) -> String {
-    let keys: std::collections::BTreeSet<_> = left.keys().chain(right.keys()).collect();
-    let differing = keys.into_iter().filter(|key| left.get(*key) != right.get(*key));
-    let shown = differing
-        .take(4)
-        .map(|key| format!("  {key}\n    left  {:?}\n    right {:?}\n", left.get(key), right.get(key)));
-    shown.collect()
 }

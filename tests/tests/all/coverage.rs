@@ -1,11 +1,13 @@
 //! Which answers the random commands have drawn so far: a comparison that never sees one proves nothing about it.
 
 use std::collections::BTreeSet;
+use std::fmt::Debug;
 
-use delayline_core::Reply;
+use delayline_core::{Command, Reply, Stats};
 
-/// What every run of a hundred sequences must have drawn.
-const EXPECTED: [&str; 63] = [
+/// What every run of some hundred sequences must have drawn. Not among it are the server's own answer to INFO, which no two
+/// stores share, and `Moved`: no command changes a queue's epoch.
+const EXPECTED: [&str; 102] = [
     "acked",
     "again",
     "backoff",
@@ -16,7 +18,10 @@ const EXPECTED: [&str; 63] = [
     "Cancelled Leased",
     "ConfigConflict",
     "Configured",
+    "Counted",
+    "Counted paused",
     "DeadMoved false",
+    "DeadMoved left",
     "DeadMoved true",
     "Destroyed",
     "died",
@@ -27,29 +32,62 @@ const EXPECTED: [&str; 63] = [
     "Extended Stale",
     "forward_error",
     "forwarded",
-    "Found",
+    "Found Dead",
+    "Found Delayed",
+    "Found Leased",
+    "Found Ready",
     "Gone",
-    "granted",
     "Granted",
+    "granted",
+    "Granted closed",
     "Granted more",
+    "Granted next",
+    "Granted none",
     "heard head",
     "heard wake",
-    "Listed",
+    "Listed Dead",
+    "Listed Delayed",
+    "Listed Leased",
     "Listed more",
+    "Listed none",
+    "Listed Ready",
     "lost",
     "nacked",
     "Named",
     "newer",
     "Opened",
     "PauseConflict",
+    "Peeked agenda",
     "Peeked by none",
     "Peeked by one",
     "published",
     "Published Duplicate",
     "Published Full",
     "Published New",
+    "Published over",
     "Published Replaced",
     "purged",
+    "ran Cancel",
+    "ran Configure",
+    "ran Destroy",
+    "ran Extend",
+    "ran Inspect",
+    "ran List(Dead)",
+    "ran List(Delayed)",
+    "ran List(Leased)",
+    "ran List(Ready)",
+    "ran Open",
+    "ran Pause",
+    "ran Peek",
+    "ran Publish",
+    "ran Purge",
+    "ran Queues",
+    "ran Requeue",
+    "ran Reschedule",
+    "ran Reserve",
+    "ran Settle",
+    "ran Stats",
+    "ran Tend",
     "released",
     "requeued",
     "Rescheduled Dead",
@@ -63,57 +101,98 @@ const EXPECTED: [&str; 63] = [
     "Settled Gone",
     "Settled Repeat",
     "Settled Stale",
+    "Settled untimed",
     "snoozed",
     "Superseded",
     "swept",
     "Tended",
+    "Tended forward",
     "Tended more",
+    "Tended next",
     "unreadable",
 ];
 
-/// The answers seen.
+/// What was seen.
 #[derive(Debug, Default)]
 pub(crate) struct Coverage(BTreeSet<String>);
 
 impl Coverage {
+    /// Takes note of a command.
+    pub(crate) fn command(&mut self, command: &Command) {
+        self.saw("ran", command.kind());
+    }
+
     /// Takes note of a reply.
     pub(crate) fn reply(&mut self, reply: &Reply) {
-        let text = format!("{reply:?}");
-        let name = text.split([' ', '(', '{']).next().unwrap_or_default().to_string();
         match reply {
-            Reply::Published { time, since, outcomes, .. } => {
-                self.outcomes(&name, outcomes);
+            Reply::Opened { .. } => self.when(true, "Opened"),
+            Reply::Published { time, since, outcomes, full } => {
+                self.all("Published", outcomes);
                 self.when(time != since, "again");
+                self.when(full.is_some(), "Published over");
             }
-            Reply::Settled { outcomes, .. } => self.outcomes(&name, outcomes),
-            Reply::Extended { outcomes, .. } => self.outcomes(&name, outcomes),
-            Reply::Cancelled { outcomes, .. } => self.outcomes(&name, outcomes),
-            Reply::Rescheduled { outcomes, .. } => self.outcomes(&name, outcomes),
-            Reply::DeadMoved { outcomes, .. } => self.outcomes(&name, outcomes),
-            Reply::Granted { more, backoff, .. } => {
-                self.more(name, *more);
+            Reply::Superseded { .. } => self.when(true, "Superseded"),
+            Reply::Granted { jobs, backoff, next, more, open, .. } => {
+                self.when(true, "Granted");
+                self.when(jobs.is_empty(), "Granted none");
                 self.when(backoff.is_some(), "backoff");
+                self.when(next.is_some(), "Granted next");
+                self.when(*more, "Granted more");
+                self.when(!open, "Granted closed");
             }
-            Reply::Listed { more, .. } | Reply::Tended { more, .. } => self.more(name, *more),
-            Reply::Peeked { holder: None, .. } => self.when(true, "Peeked by none"),
-            Reply::Peeked { .. } => self.when(true, "Peeked by one"),
-            Reply::Counted { stats, .. } => {
-                let counters = format!("{:?}", stats.counters);
-                let fields = counters.trim_start_matches("Counters { ").trim_end_matches(" }").split(", ");
-                let counted =
-                    fields.filter_map(|field| field.split_once(": ")).filter(|(_, count)| *count != "0");
-                self.0.extend(counted.map(|(name, _)| name.to_string()));
-                self.when(stats.forward_error.is_some(), "forward_error");
+            Reply::Settled { time, outcomes } => {
+                self.all("Settled", outcomes);
+                self.when(time.is_none(), "Settled untimed");
             }
-            _ => self.when(true, &name),
+            Reply::Extended { outcomes, .. } => self.all("Extended", outcomes),
+            Reply::Cancelled { outcomes, .. } => self.all("Cancelled", outcomes),
+            Reply::Rescheduled { outcomes, .. } => self.all("Rescheduled", outcomes),
+            Reply::Peeked { holder, agenda, .. } => {
+                self.when(holder.is_none(), "Peeked by none");
+                self.when(holder.is_some(), "Peeked by one");
+                self.when(!agenda.is_empty(), "Peeked agenda");
+            }
+            Reply::Tended { next, more, forward, .. } => {
+                self.when(true, "Tended");
+                self.when(next.is_some(), "Tended next");
+                self.when(*more, "Tended more");
+                self.when(forward.is_some(), "Tended forward");
+            }
+            Reply::DeadMoved { left, outcomes, .. } => {
+                self.all("DeadMoved", outcomes);
+                self.when(*left > 0, "DeadMoved left");
+            }
+            Reply::Configured { .. } => self.when(true, "Configured"),
+            Reply::ConfigConflict { .. } => self.when(true, "ConfigConflict"),
+            Reply::PauseConflict { .. } => self.when(true, "PauseConflict"),
+            Reply::Destroyed { .. } => self.when(true, "Destroyed"),
+            Reply::Gone { .. } => self.when(true, "Gone"),
+            Reply::Found { job, .. } => self.saw("Found", job.place),
+            Reply::Listed { jobs, more, .. } => {
+                for job in jobs {
+                    self.saw("Listed", job.place);
+                }
+                self.when(jobs.is_empty(), "Listed none");
+                self.when(*more, "Listed more");
+            }
+            Reply::Counted { stats, .. } => self.counted(stats),
+            Reply::Named { .. } => self.when(true, "Named"),
+            Reply::Server { .. } | Reply::Moved { .. } | Reply::Refused(_) | Reply::Broken(_) => {
+                self.saw("unexpected", reply);
+            }
         }
     }
 
-    /// Takes note of what both stores hold or heard.
+    /// Takes note of what a store holds, heard or answered.
     pub(crate) fn when(&mut self, seen: bool, what: &str) {
-        if seen {
+        if seen && !self.0.contains(what) {
             self.0.insert(what.to_string());
         }
+    }
+
+    /// Takes note of what another has seen.
+    pub(crate) fn add(&mut self, other: Coverage) {
+        self.0.extend(other.0);
     }
 
     /// What should have been seen and was not.
@@ -121,12 +200,22 @@ impl Coverage {
         EXPECTED.into_iter().filter(|what| !self.0.contains(*what)).collect()
     }
 
-    fn more(&mut self, name: String, more: bool) {
-        self.when(more, &format!("{name} more"));
-        self.0.insert(name);
+    fn counted(&mut self, stats: &Stats) {
+        self.when(true, "Counted");
+        self.when(stats.paused, "Counted paused");
+        self.when(stats.forward_error.is_some(), "forward_error");
+        for (name, count) in stats.counters.named() {
+            self.when(count > 0, name);
+        }
     }
 
-    fn outcomes(&mut self, name: &str, outcomes: &[impl std::fmt::Debug]) {
-        self.0.extend(outcomes.iter().map(|outcome| format!("{name} {outcome:?}")));
+    fn all(&mut self, name: &str, outcomes: &[impl Debug]) {
+        for outcome in outcomes {
+            self.saw(name, outcome);
+        }
+    }
+
+    fn saw(&mut self, name: &str, what: impl Debug) {
+        self.when(true, &format!("{name} {what:?}"));
     }
 }

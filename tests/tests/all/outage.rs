@@ -1,9 +1,9 @@
-//! A Redis that is away for an hour, on a virtual clock.
+//! A Redis that is away for an hour, or answers nonsense for a while, on a virtual clock.
 
 use bytes::Bytes;
 use delayline_core::{
-    Answer, Config, Credit, Due, Engine, Event, Fault, Identity, Millis, NewJob, Pumping, Refusal, Reply,
-    Shards, Subscription, Token, UnixMicros, Verdict,
+    Answer, Command, Config, Credit, Due, Engine, Event, Fault, Identity, Millis, NewJob, Pumping, QueueName,
+    Refusal, Reply, Shards, Subscription, Token, UnixMicros, Verdict,
 };
 use delayline_embedded::Store;
 
@@ -16,6 +16,8 @@ struct World {
     store: Store,
     now: Millis,
     is_away: bool,
+    /// How many of the next answers make no sense, as those of a script that fails.
+    broken: u64,
     attempts: u64,
     answers: Vec<(Token, Millis, Result<Answer, Fault>)>,
     runs: Vec<(String, Millis)>,
@@ -24,17 +26,17 @@ struct World {
 impl World {
     fn new() -> World {
         let queue = "orders".parse().expect("a name");
-        let config = Config {
-            subscriptions: vec![Subscription { queue, weight: 1, max: 10 }],
-            slots: 10,
-            pump: Pumping::Always,
-            ..Config::default()
-        };
+        World::of(vec![Subscription { queue, weight: 1, max: 10 }])
+    }
+
+    fn of(subscriptions: Vec<Subscription>) -> World {
+        let config = Config { subscriptions, slots: 10, pump: Pumping::Always, ..Config::default() };
         World {
             engine: Engine::new(config, Identity(7), Millis(0)).expect("a config"),
             store: Store::new(Shards::default()),
             now: Millis(0),
             is_away: false,
+            broken: 0,
             attempts: 0,
             answers: Vec::new(),
             runs: Vec::new(),
@@ -75,6 +77,9 @@ impl World {
                 .map(|command| {
                     if self.is_away {
                         Reply::Refused(Refusal::NotConnected)
+                    } else if self.broken > 0 {
+                        self.broken -= 1;
+                        Reply::Broken("ERR what script?".to_owned())
                     } else {
                         store.execute(time, command)
                     }
@@ -135,4 +140,37 @@ fn an_hour_without_redis_costs_its_jobs_a_few_seconds_after_it() {
     world.publish(999, "after", 0);
     world.run_until(world.now + 31_000);
     assert_eq!(world.runs.len(), 2, "without notifications, a poll finds it");
+}
+
+#[test]
+fn answers_that_make_no_sense_cost_a_job_as_many_seconds() {
+    for broken in 1..=3 {
+        let mut world = World::new();
+        world.publish(1, "job", 20_000);
+        world.run_until(Millis(19_999));
+        world.broken = broken;
+        world.run_until(Millis(20_500 + broken * 1_000));
+        assert_eq!(world.broken, 0);
+        assert_eq!(world.runs.len(), 1, "{broken} answers made no sense");
+    }
+}
+
+#[test]
+fn tending_that_fails_is_tried_again() {
+    let mut world = World::of(Vec::new());
+    let queue: QueueName = "orders".parse().expect("a name");
+    let mut job = NewJob::new(queue.clone(), "job".parse().expect("an id"), Bytes::new());
+    (job.due, job.ttl_ms) = (Due::After { ms: 19_000 }, Some(20_000));
+    world.engine.publish(world.now, Token(1), job).expect("room");
+    world.run_until(Millis(19_999));
+    world.broken = 1;
+    world.run_until(Millis(21_500));
+    assert_eq!(world.broken, 0);
+    let stats = Command::Stats { queue, hours: 0 };
+    let reply = world.store.execute(UnixMicros(EPOCH_US + 21_500_000), &stats);
+    assert!(
+        matches!(reply, Reply::Counted { stats, .. } if stats.counters.expired == 1),
+        "{:?}",
+        world.answers
+    );
 }

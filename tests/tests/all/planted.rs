@@ -3,8 +3,7 @@
 use delayline_embedded::Bug;
 use delayline_tests::{Options, RedisServer, patched};
 
-use crate::conformance::{DUMP_EVERY, sequence};
-use crate::coverage::Coverage;
+use crate::conformance::sequence;
 use crate::twin::{InMemory, Twin, on_server};
 use crate::world::World;
 
@@ -47,9 +46,7 @@ fn found<T: Twin>(bug: Bug, mut broken: impl FnMut(&World) -> T) -> u64 {
     for seed in 0..SEQUENCES {
         let mut world = World::new(seed);
         let (mut sound, mut broken) = (InMemory::new(&world), broken(&world));
-        if let Err(difference) =
-            sequence(&mut world, &mut Coverage::default(), DUMP_EVERY, &mut sound, &mut broken)
-        {
+        if let Err(difference) = sequence(&mut world, &mut sound, &mut broken) {
             let failed = ["  right Broken(", "  right Refused("].iter().any(|text| difference.contains(text));
             assert!(!failed, "{bug}, seed {seed}: the broken store fails\n{difference}");
             return seed + 1;

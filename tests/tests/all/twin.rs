@@ -1,6 +1,8 @@
 //! The stores that are held against each other.
 
-use delayline_core::{Command, Identity, JobId, Keyspace, Prefix, QueueName, Reply, UnixMicros, Wakeup};
+use delayline_core::{
+    Command, Identity, JobId, Keyspace, Prefix, QueueName, Reply, Shards, UnixMicros, Wakeup,
+};
 use delayline_embedded::{Bug, Store};
 use delayline_tests::{Dump, RedisServer, RedisStore};
 
@@ -19,7 +21,7 @@ pub(crate) trait Twin {
 }
 
 /// The engines that hear what they are told.
-fn hearing() -> &'static [Identity] {
+pub(crate) fn hearing() -> &'static [Identity] {
     &ENGINES[..2]
 }
 
@@ -63,12 +65,7 @@ impl InMemory {
     pub(crate) fn new(world: &World) -> InMemory {
         let keys = Keyspace::new(&Prefix::default(), world.shards);
         let mut store = Store::new(world.shards);
-        for &engine in hearing() {
-            store.subscribe(engine);
-        }
-        for shard in world.shards.iter() {
-            store.subscribe_head(shard, hearing()[0]);
-        }
+        listen(&mut store, world.shards);
         InMemory { store, keys }
     }
 
@@ -90,21 +87,41 @@ impl Twin for InMemory {
     }
 
     fn heard(&mut self) -> Vec<(String, String)> {
-        let mut heard = Vec::new();
-        while let Some(notice) = self.store.poll_wakeup() {
-            heard.push(match notice.wakeup {
-                Wakeup::Ready(queue) => {
-                    let shard = self.keys.shards().of(&queue);
-                    (self.keys.wake_channel(shard, notice.to), queue.to_string())
-                }
-                Wakeup::Head(shard, at) => (self.keys.head_channel(shard), at.to_string()),
-                other => panic!("{other:?} was published"),
-            });
-        }
-        heard
+        heard(&mut self.store, &self.keys)
     }
 
     fn dump(&mut self) -> Dump {
-        self.store.dump(&self.keys).into_iter().map(|(key, dumped)| (key, dumped.into())).collect()
+        dump(&self.store, &self.keys)
     }
+}
+
+/// Some engines hear what the store in memory tells them.
+pub(crate) fn listen(store: &mut Store, shards: Shards) {
+    for &engine in hearing() {
+        store.subscribe(engine);
+    }
+    for shard in shards.iter() {
+        store.subscribe_head(shard, hearing()[0]);
+    }
+}
+
+/// What the store in memory has told since it was asked last: channels and texts.
+pub(crate) fn heard(store: &mut Store, keys: &Keyspace) -> Vec<(String, String)> {
+    let mut heard = Vec::new();
+    while let Some(notice) = store.poll_wakeup() {
+        heard.push(match notice.wakeup {
+            Wakeup::Ready(queue) => {
+                let shard = keys.shards().of(&queue);
+                (keys.wake_channel(shard, notice.to), queue.to_string())
+            }
+            Wakeup::Head(shard, at) => (keys.head_channel(shard), at.to_string()),
+            other => panic!("{other:?} was published"),
+        });
+    }
+    heard
+}
+
+/// All keys of the store in memory, by the names that they would have on a server.
+pub(crate) fn dump(store: &Store, keys: &Keyspace) -> Dump {
+    store.dump(keys).into_iter().map(|(key, dumped)| (key, dumped.into())).collect()
 }
