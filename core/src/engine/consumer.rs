@@ -353,8 +353,9 @@ impl Consumer {
             Granted { lease_ms, lease_end: ClockModel::lease_end(sent, lease_ms), lease_ends, backoff, time };
         let jobs: Vec<Job> =
             jobs.into_iter().filter_map(|grant| granted.read(base, settler, queue, grant)).collect();
+        let jobs = self.still_held(base, settler, &granted, jobs);
         match promise {
-            Promise::Slots(_) => self.run(base, settler, jobs, sent, &granted),
+            Promise::Slots(_) => self.run(base, jobs, sent, &granted),
             Promise::Takes(tokens) => self.hand_out(base, settler, queue, &tokens, jobs),
             Promise::Leave => {}
         }
@@ -388,20 +389,29 @@ impl Consumer {
         None
     }
 
-    fn run(
+    /// The jobs, unless their leases ended before the answer came, or this engine is to take nothing more: then they are
+    /// released, and the queue is asked again.
+    fn still_held(
         &mut self,
         base: &mut Base,
         settler: &mut Settler,
-        jobs: Vec<Job>,
-        sent: Millis,
         granted: &Granted,
-    ) {
+        jobs: Vec<Job>,
+    ) -> Vec<Job> {
+        if !base.draining && base.now < granted.lease_end {
+            return jobs;
+        }
+        for Job { lease, .. } in jobs {
+            let release = Settlement::Release { after_ms: 0 };
+            settler.settle(base, &lease.queue, (lease.id, lease.fence), release, Whose::Nobody);
+            self.hungry.insert(lease.queue);
+        }
+        Vec::new()
+    }
+
+    fn run(&mut self, base: &mut Base, jobs: Vec<Job>, sent: Millis, granted: &Granted) {
         for mut job in jobs {
             let (queue, id, fence) = (job.lease.queue.clone(), job.lease.id.clone(), job.lease.fence);
-            if base.draining || base.now >= granted.lease_end {
-                settler.settle(base, &queue, (id, fence), Settlement::Release { after_ms: 0 }, Whose::Nobody);
-                continue;
-            }
             if let Some(asked) = self.queues.get_mut(&queue) {
                 asked.running += 1;
             }

@@ -102,6 +102,7 @@ impl Ledger {
                     possible += 1;
                     job.phase = Phase::Waiting { due: now.floor_ms() };
                     (job.attempts, job.expires, job.reason) = (0, None, None);
+                    job.maybe_purged |= retained;
                     marks.reach("a dead letter runs again");
                 }
                 Phase::Dead { .. } => {}
