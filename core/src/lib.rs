@@ -93,6 +93,7 @@ mod request;
 mod shard;
 mod span;
 mod state;
+pub mod story;
 mod text;
 mod time;
 mod wheel;
