@@ -88,6 +88,7 @@ mod name;
 mod queue_config;
 mod reason;
 mod record;
+pub mod recording;
 mod reply;
 mod request;
 mod shard;

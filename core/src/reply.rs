@@ -2,6 +2,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     Backoff, Ceiling, Fence, Forward, Identity, JobId, Place, QueueConfig, QueueName, Refusal, Shards, State,
@@ -11,7 +12,7 @@ use crate::{
 /// What the store answered to one [`Command`](crate::Command).
 ///
 /// `time` is Redis's clock when the script ran.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum Reply {
     /// To open: what is fixed, whoever fixed it.
@@ -113,7 +114,7 @@ impl Reply {
 }
 
 /// What became of one job of a publish.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PublishOutcome {
     /// Accepted.
     New,
@@ -126,7 +127,7 @@ pub enum PublishOutcome {
 }
 
 /// How full a full queue is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Full {
     /// Jobs it holds, dead letters included.
     pub jobs: u64,
@@ -139,7 +140,7 @@ pub struct Full {
 }
 
 /// What became of one lease of a settle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SettleOutcome {
     /// As asked.
     Done,
@@ -156,7 +157,7 @@ pub enum SettleOutcome {
 }
 
 /// What became of one lease of an extend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ExtendOutcome {
     /// Renewed.
     Extended,
@@ -167,7 +168,7 @@ pub enum ExtendOutcome {
 }
 
 /// What became of one job of a cancel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CancelOutcome {
     /// Taken away.
     Cancelled,
@@ -180,7 +181,7 @@ pub enum CancelOutcome {
 }
 
 /// What became of one job of a reschedule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RescheduleOutcome {
     /// It has the new due time.
     Moved,
@@ -195,20 +196,21 @@ pub enum RescheduleOutcome {
 }
 
 /// A job as reserve grants it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     /// Its name.
     pub id: JobId,
     /// When it was due.
     pub due: UnixMs,
     /// The record in whichever form it is stored.
+    #[serde(with = "crate::recording::elided::whole")]
     pub record: Bytes,
     /// Its state after the grant.
     pub state: State,
 }
 
 /// A job as inspect and list answer it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stored {
     /// Its name.
     pub id: JobId,
@@ -221,11 +223,12 @@ pub struct Stored {
     /// When it expires; inspect only.
     pub expires: Option<UnixMs>,
     /// The record in whichever form it is stored.
+    #[serde(with = "crate::recording::elided::whole")]
     pub record: Bytes,
 }
 
 /// A queue's config, counters and sizes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
     /// When the queue came to be, or `None` if there is no such queue.
     pub born: Option<UnixMicros>,
@@ -260,7 +263,7 @@ pub struct Stats {
 /// What happened in a queue since it came to be.
 ///
 /// The jobs it holds are `published − acked − cancelled − expired − purged − forwarded − lost`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Counters {
     pub published: u64,

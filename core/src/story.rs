@@ -66,6 +66,11 @@ impl Story {
         Story { base: Some(base), ..Story::default() }
     }
 
+    /// A managed job is in hand since before the story began.
+    pub fn holds(&mut self, held: Held, queue: QueueName, id: JobId) {
+        self.held.insert(held, About::Job(queue, id));
+    }
+
     fn at(&self, at: UnixMs) -> String {
         match self.base {
             Some(base) if at >= base => format!("at +{}", Span(at.0 - base.0)),

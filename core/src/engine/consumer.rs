@@ -1,6 +1,8 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
+use serde::{Deserialize, Serialize};
+
 use super::base::{Base, BatchId, Timer};
 use super::flight::{Flights, Landed, Lane};
 use super::grant::Granted;
@@ -8,14 +10,15 @@ use super::held::{HeldJob, HeldJobs};
 use super::settler::{Renewal, Settler, Whose, renew_at};
 use super::takes::Takes;
 use crate::{
-    Backlogged, ClockModel, Command, Credit, Event, Fault, Held, Job, Key, Millis, QueueName, Reply, Session,
-    Settlement, Take, Token, UnixMs, Verdict,
+    Backlogged, ClockModel, Command, Credit, Event, Fault, Held, Job, JobId, Key, Millis, QueueName, Reply,
+    Session, Settlement, Take, Token, UnixMs, Verdict,
 };
 
 const STRIDE: u64 = 1 << 20;
 
 /// Asks queues for due jobs: for the slots of managed jobs, and for takes. What is free, or wanted, is promised to at
 /// most one reserve at a time.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Consumer {
     queues: BTreeMap<QueueName, Asked>,
     hungry: BTreeSet<QueueName>,
@@ -27,7 +30,7 @@ pub(super) struct Consumer {
 }
 
 /// A queue that somebody here wants jobs of.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 struct Asked {
     subscription: Option<(u16, u16)>,
     running: u16,
@@ -43,6 +46,7 @@ struct Asked {
 }
 
 /// Whom a reserve under way is for.
+#[derive(Serialize, Deserialize)]
 enum Promise {
     Slots(u16),
     Takes(Vec<(Token, u16)>),
@@ -84,6 +88,10 @@ impl Consumer {
 
     pub(super) fn held(&self) -> usize {
         self.held.len()
+    }
+
+    pub(super) fn in_hand(&mut self) -> impl Iterator<Item = (Held, &QueueName, &JobId)> {
+        self.held.iter_mut().map(|(held, job)| (held, &job.queue, &job.id))
     }
 
     pub(super) fn is_idle(&self) -> bool {

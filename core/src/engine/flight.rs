@@ -1,6 +1,8 @@
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
+use serde::{Deserialize, Serialize};
+
 use super::base::{Base, BatchId, Timer};
 use crate::wire::Form;
 use crate::{
@@ -16,7 +18,7 @@ const FORGET_MS: u64 = 600_000;
 /// What is sent, until it is answered: round trips, their timers, resends and pauses between them.
 ///
 /// A flight that timed out stays known, since its reply is still welcome; its commands fly again under a new ticket.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Flights {
     batches: BTreeMap<BatchId, Batch>,
     in_air: BTreeMap<Ticket, Flight>,
@@ -26,7 +28,7 @@ pub(super) struct Flights {
 }
 
 /// The machine that a reply goes to. One batch of a lane is under way at a time.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum Lane {
     Publish(QueueName),
     Change(QueueName),
@@ -38,6 +40,7 @@ pub(super) enum Lane {
     Ask(Token),
 }
 
+#[derive(Serialize, Deserialize)]
 pub(super) struct Batch {
     pub(super) lane: Lane,
     pub(super) command: Command,
@@ -62,6 +65,7 @@ pub(super) struct Landed {
     pub(super) reply: Option<Reply>,
 }
 
+#[derive(Serialize, Deserialize)]
 struct Flight {
     sent: Millis,
     shard: Shard,

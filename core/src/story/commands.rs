@@ -4,15 +4,15 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 
 use super::{About, Line, Story, all_or, counted};
-use crate::{Ceiling, Command, Entry, Fence, JobId, Place, QueueName, Session, Settlement, Span};
+use crate::{Command, Entry, Fence, JobId, Place, QueueName, Session, Settlement, Span};
 
 impl Story {
     /// A command leaves for the store: a line for each job that it carries.
     pub fn sent(&self, command: &Command) -> Vec<Line> {
         match command {
-            Command::Publish { queue, session, jobs, ceiling } => {
+            Command::Publish { queue, session, jobs, .. } => {
                 let line = |job: &Entry| {
-                    let words = self.entry(job, *session, *ceiling);
+                    let words = self.entry(job, *session);
                     About::Job(queue.clone(), job.id.clone()).line(words)
                 };
                 jobs.iter().map(line).collect()
@@ -55,16 +55,13 @@ impl Story {
         subjects(command).into_iter().map(|about| about.line(words.clone())).collect()
     }
 
-    fn entry(&self, job: &Entry, session: Session, ceiling: Ceiling) -> String {
+    fn entry(&self, job: &Entry, session: Session) -> String {
         let mut words = format!("publishes it, {}, {}", self.due(job.due), numbered(session));
         if job.ttl_ms > 0 {
             let _ = write!(words, ", expiring after {}", Span(job.ttl_ms));
         }
         if job.replace {
             words += ", in place of a waiting one";
-        }
-        if ceiling.jobs > 0 {
-            let _ = write!(words, ", unless the queue holds {} by then", counted(ceiling.jobs, "job"));
         }
         words
     }
