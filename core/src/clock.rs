@@ -1,3 +1,5 @@
+use serde::{Deserialize, Serialize};
+
 use crate::{Millis, UnixMicros, UnixMs};
 
 const DRIFT_PPM: u64 = 500;
@@ -10,7 +12,7 @@ const SLACK_US: i128 = 50_000;
 ///
 /// Network delay, however uneven, only widens the interval; drift widens it with age. All arithmetic is in whole
 /// microseconds. Intersecting such intervals is K. Marzullo's and S. Owicki's way of keeping time (1983).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ClockModel {
     redis_quantum_us: i128,
     engine_quantum_us: i128,
@@ -35,7 +37,7 @@ pub enum Sample {
     },
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Known {
     /// Bounds of (Redis − engine) in microseconds, at `at`.
     low: i128,

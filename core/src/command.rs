@@ -4,13 +4,14 @@ use core::fmt;
 use core::str::FromStr;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::{Fence, Identity, JobId, QueueConfig, QueueName, Reason, Shard, Shards, UnixMicros, UnixMs};
 
 /// One request to the store: a script, or a plain Redis command that the engine needs beside them.
 ///
 /// [`wire`](crate::wire) writes it for Redis; the embedded store carries it out in memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
     /// Fixes, or reads, the deployment's layout and number of shards.
     Open {
@@ -181,7 +182,7 @@ pub enum Command {
 }
 
 /// Which batch of which lane a command is: the script answers a repeat as it answered the first time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
     /// Whose lane.
     pub engine: Identity,
@@ -192,7 +193,7 @@ pub struct Session {
 }
 
 /// A job as `publish` carries it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Its name.
     pub id: JobId,
@@ -202,12 +203,13 @@ pub struct Entry {
     pub ttl_ms: u64,
     /// Whether it takes the place of a waiting job of its name.
     pub replace: bool,
-    /// The record in its plain form.
+    /// The record in its plain form. Serde writes its length, and reads as many zeros.
+    #[serde(with = "crate::recording::elided::length")]
     pub record: Bytes,
 }
 
 /// When something is to happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Due {
     /// So long after the call; at a resend, after what is left of it.
     After {
@@ -219,7 +221,7 @@ pub enum Due {
 }
 
 /// What a queue may hold before publishing answers that it is full; zero means no limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ceiling {
     /// Jobs, dead letters included.
     pub jobs: u64,
@@ -228,7 +230,7 @@ pub struct Ceiling {
 }
 
 /// How a lease ends.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Settlement {
     /// The job is done.
     Ack,
@@ -257,7 +259,7 @@ pub enum Settlement {
 }
 
 /// Where a queue forwards its due jobs to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Forward {
     /// The bodies are pushed to the tail of a Redis list.
     List(String),
@@ -266,7 +268,7 @@ pub enum Forward {
 }
 
 /// Which dead letters are meant.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadLetters {
     /// These, or all if `None`. At most [`Command::JOBS_MAX`].
     pub ids: Option<Vec<JobId>>,
@@ -277,7 +279,7 @@ pub struct DeadLetters {
 }
 
 /// The states of jobs that can be listed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Place {
     /// Due, and not held.
     Ready,

@@ -1,5 +1,6 @@
 use alloc::vec::Vec;
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{Backoff, Ceiling, Compression, QueueName, Shards};
@@ -11,7 +12,7 @@ const SCRIPTS: [(u64, &str); 2] = [(540_000, "100 to 540,000"), (30_000, "1,000 
 const SAME_CLOCK: [(u64, &str); 2] = [(86_400_000, "100 to 86,400,000"), (86_400_000, "1,000 to 86,400,000")];
 
 /// What an engine is to do, and its limits. [`Config::default`] suits a producer; times are in milliseconds.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Config {
     /// The deployment's shards.
     pub shards: Shards,
@@ -57,7 +58,7 @@ pub struct Config {
 }
 
 /// A queue whose jobs are managed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subscription {
     /// Which queue.
     pub queue: QueueName,
@@ -68,7 +69,7 @@ pub struct Subscription {
 }
 
 /// When an engine tends shards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pumping {
     /// Never: a producer.
     Never,

@@ -2,6 +2,7 @@
 
 mod base;
 mod changer;
+mod checkpoint;
 mod consumer;
 mod flight;
 mod grant;
@@ -173,12 +174,7 @@ impl Engine {
 
     /// Publishes a job. Answered once by [`Event::Answered`], at the latest when the job's timeout ends.
     pub fn publish(&mut self, now: Millis, token: Token, job: NewJob) -> Result<(), Backlogged<NewJob>> {
-        self.enter(now);
-        if self.base.draining {
-            self.base.answer(token, Err(Fault::Draining));
-            return Ok(());
-        }
-        self.publisher.publish(&mut self.base, token, job)
+        self.publish_as(now, token, job, |job, config| job.into_entry(config.compression))
     }
 
     /// Asks for jobs to be handed out; they are not renewed, and settled by their leases. Answered once by

@@ -1,19 +1,20 @@
 use alloc::string::String;
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{Answer, ConfigError, Full, Job, QueueName, RecordError, Refusal, SettleOutcome, Shard, UnixMs};
 
 /// The caller's name for a publish, a take or a request; the engine only hands it back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Token(pub u64);
 
 /// One round trip. Never reused; a resend has a new one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Ticket(pub(crate) u64);
 
 /// A managed job: the engine renews its lease and watches it until it is settled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Held(pub(crate) u64);
 
 /// What the engine tells the application.
@@ -103,7 +104,7 @@ pub enum Fault {
 }
 
 /// What a notification said. All of them may lie: they only cost a question.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Wakeup {
     /// A queue has work for this engine.
     Ready(QueueName),
@@ -116,7 +117,7 @@ pub enum Wakeup {
 }
 
 /// Why the engine wants to be called at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TimeoutReason {
     /// An answer is overdue, or a request is to be sent again.
     Flight,
@@ -131,7 +132,7 @@ pub enum TimeoutReason {
 }
 
 /// How many round trips the driver can still pay for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Credit {
     /// Round trips left.
     pub trips: u32,

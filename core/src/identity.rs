@@ -1,12 +1,14 @@
 use core::fmt;
 use core::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::text::{ordered, unordered};
 
 /// Who an engine is to Redis: 64 random bits from the driver, drawn anew for every engine ever made.
 ///
 /// Sessions rest on it: an engine that took over another's identity would have its first batches taken for repeats.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Identity(pub u64);
 
 impl Identity {

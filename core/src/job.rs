@@ -2,6 +2,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     Backoff, Compression, Due, Entry, Held, JobId, Lease, Metadata, QueueName, Reason, Record, RecordError,
@@ -133,7 +134,7 @@ pub struct Job {
 ///
 /// The queues are asked one after the other in the order given; the first that has due jobs answers, alone. If none has,
 /// the take waits on all of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Take {
     /// Where from; at least one.
     pub queues: Vec<QueueName>,
@@ -147,7 +148,7 @@ pub struct Take {
 }
 
 /// How a delivery ends.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
     /// The job is done.
     Ack,

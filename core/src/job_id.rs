@@ -3,6 +3,9 @@ use alloc::sync::Arc;
 use core::fmt;
 use core::str::FromStr;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use crate::name::NameError;
 use crate::text::ordered;
 
@@ -65,6 +68,18 @@ impl TryFrom<&String> for JobId {
 
     fn try_from(id: &String) -> Result<JobId, NameError> {
         id.parse()
+    }
+}
+
+impl Serialize for JobId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for JobId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<JobId, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 

@@ -4,6 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 
 use base64ct::{Base64UrlUnpadded, Encoding};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{Fence, JobId, QueueName};
@@ -14,7 +15,7 @@ const VERSION: &str = "1";
 ///
 /// It carries the delay that a failed attempt is to wait, computed when the lease was granted, so that a nack from
 /// elsewhere needs no read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
     /// The job's queue.
     pub queue: QueueName,

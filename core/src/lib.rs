@@ -64,6 +64,7 @@
 //!
 //! Where to look: `engine` composes a machine a noun (publisher, settler, consumer, takes, pump, requests) over `flight`,
 //! which knows round trips, resends and timers. [`wire`] is the one place that writes commands and reads replies.
+//! [`story`] tells all of it in words; [`recording`] keeps what an engine is told, and steps it through that again.
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -88,11 +89,13 @@ mod name;
 mod queue_config;
 mod reason;
 mod record;
+pub mod recording;
 mod reply;
 mod request;
 mod shard;
 mod span;
 mod state;
+pub mod story;
 mod text;
 mod time;
 mod wheel;

@@ -4,6 +4,8 @@ use core::convert::Infallible;
 use core::fmt;
 use core::str::FromStr;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
 const NAME_MAX: usize = 128;
@@ -83,6 +85,18 @@ fn checked(what: &'static str, name: &str) -> Result<Arc<str>, NameError> {
         Ok(Arc::from(name))
     } else {
         Err(NameError::new(what, name, "A-Z a-z 0-9 . _ -"))
+    }
+}
+
+impl Serialize for QueueName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for QueueName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<QueueName, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 

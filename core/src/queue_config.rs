@@ -1,10 +1,12 @@
 use alloc::string::ToString;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Backoff, ConfigError, DELAY_MAX_MS, Forward};
 
 /// What a queue says of its jobs where they say nothing themselves. It reaches jobs already waiting, from their next
 /// delivery on.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueConfig {
     /// The most attempts, 1 to 999; 10 if not set.
     pub attempts: Option<u16>,

@@ -1,8 +1,11 @@
 use alloc::string::{String, ToString};
 use core::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// Why an attempt failed: at most 1 KiB of text, cut between characters.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String")]
 pub struct Reason(String);
 
 impl Reason {

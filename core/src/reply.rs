@@ -2,6 +2,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     Backoff, Ceiling, Command, Fence, Forward, Identity, JobId, Place, QueueConfig, QueueName, Refusal,
@@ -11,7 +12,7 @@ use crate::{
 /// What the store answered to one [`Command`](crate::Command).
 ///
 /// `time` is Redis's clock when the script ran.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum Reply {
     /// To open: what is fixed, whoever fixed it.
@@ -145,7 +146,7 @@ impl Reply {
 }
 
 /// What became of one job of a publish.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PublishOutcome {
     /// Accepted.
     New,
@@ -158,7 +159,7 @@ pub enum PublishOutcome {
 }
 
 /// How full a full queue is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Full {
     /// Jobs it holds, dead letters included.
     pub jobs: u64,
@@ -171,7 +172,7 @@ pub struct Full {
 }
 
 /// What became of one lease of a settle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SettleOutcome {
     /// As asked.
     Done,
@@ -188,7 +189,7 @@ pub enum SettleOutcome {
 }
 
 /// What became of one lease of an extend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ExtendOutcome {
     /// Renewed.
     Extended,
@@ -199,7 +200,7 @@ pub enum ExtendOutcome {
 }
 
 /// What became of one job of a cancel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CancelOutcome {
     /// Taken away.
     Cancelled,
@@ -212,7 +213,7 @@ pub enum CancelOutcome {
 }
 
 /// What became of one job of a reschedule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RescheduleOutcome {
     /// It has the new due time.
     Moved,
@@ -227,20 +228,21 @@ pub enum RescheduleOutcome {
 }
 
 /// A job as reserve grants it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     /// Its name.
     pub id: JobId,
     /// When it was due.
     pub due: UnixMs,
     /// The record in whichever form it is stored.
+    #[serde(with = "crate::recording::elided::whole")]
     pub record: Bytes,
     /// Its state after the grant.
     pub state: State,
 }
 
 /// A job as inspect and list answer it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stored {
     /// Its name.
     pub id: JobId,
@@ -253,11 +255,12 @@ pub struct Stored {
     /// When it expires; inspect only.
     pub expires: Option<UnixMs>,
     /// The record in whichever form it is stored.
+    #[serde(with = "crate::recording::elided::whole")]
     pub record: Bytes,
 }
 
 /// A queue's config, counters and sizes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
     /// When the queue came to be, or `None` if there is no such queue.
     pub born: Option<UnixMicros>,
@@ -292,7 +295,7 @@ pub struct Stats {
 /// What happened in a queue since it came to be.
 ///
 /// The jobs it holds are `published − acked − cancelled − expired − purged − forwarded − lost`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Counters {
     pub published: u64,

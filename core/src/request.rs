@@ -1,5 +1,7 @@
 use alloc::vec::Vec;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{CancelOutcome, ExtendOutcome, RescheduleOutcome, SettleOutcome};
 use crate::{
     Due, Job, JobId, Lease, Place, QueueConfig, QueueName, Shard, Shards, Stats, Stored, UnixMs, Verdict,
@@ -7,7 +9,7 @@ use crate::{
 
 /// What an application may ask beside publishing and taking. Each is answered once, by
 /// [`Event::Answered`](crate::Event::Answered).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     /// What is asked.
     pub ask: Ask,
@@ -16,7 +18,7 @@ pub struct Request {
 }
 
 /// What is asked by a [`Request`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ask {
     /// Opens the deployment; answered by [`Answer::Opened`].
     Open {

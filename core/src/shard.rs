@@ -1,13 +1,16 @@
 use core::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::QueueName;
 
 /// One of the parts a deployment's queues are spread over; all keys of a shard share a cluster slot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Shard(pub u16);
 
 /// How many shards a deployment has: fixed when its first engine opens it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u16")]
 pub struct Shards(u16);
 
 impl Shards {
@@ -33,6 +36,14 @@ impl Shards {
     pub fn of(self, queue: &QueueName) -> Shard {
         let hash = fnv_1a(queue.as_str().as_bytes()) % u32::from(self.0);
         Shard(u16::try_from(hash).unwrap_or(0))
+    }
+}
+
+impl TryFrom<u16> for Shards {
+    type Error = &'static str;
+
+    fn try_from(count: u16) -> Result<Shards, &'static str> {
+        Shards::new(count).ok_or("a number of shards is 1 to 256")
     }
 }
 

@@ -1,10 +1,12 @@
 use alloc::string::{String, ToString};
 use core::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Fence, Reason, UnixMs};
 
 /// What Redis keeps of a job that was delivered at least once, or died: fixed-width text, then the last reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     /// Where the job is in its life.
     pub phase: Phase,
@@ -27,7 +29,7 @@ pub struct State {
 }
 
 /// Where a job that has a [`State`] is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
     /// Held by a consumer.
     Leased,

@@ -1,16 +1,18 @@
 use core::fmt;
 use core::ops::Add;
 
+use serde::{Deserialize, Serialize};
+
 /// A reading of the engine's own monotone clock, in milliseconds since an origin the driver chose.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Millis(pub u64);
 
 /// A point in time by Redis's clock, in milliseconds since 1970: due times, lease ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct UnixMs(pub u64);
 
 /// What Redis answers to `TIME`, in microseconds since 1970.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct UnixMicros(pub u64);
 
 impl Millis {

@@ -1,4 +1,8 @@
+mod saved;
+
 use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
 
 use crate::Millis;
 
@@ -32,20 +36,20 @@ pub struct Wheel<T> {
 }
 
 /// Names one entry of one [`Wheel`]; never used again, so a key kept too long names nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Key {
     index: u32,
     serial: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Slot {
     head: u32,
     tail: u32,
     earliest: u64,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Entry<T> {
     deadline: u64,
     serial: u64,
@@ -194,12 +198,20 @@ impl<T> Wheel<T> {
             }
             self.link(index, DUE, before);
         } else {
-            let level = ((self.reached ^ deadline) | LAST_DIGIT).ilog2() as usize / DIGIT_BITS;
-            let digit = usize::try_from(deadline >> (DIGIT_BITS * level) & LAST_DIGIT).unwrap_or(0);
-            self.occupied[level] |= 1 << digit;
-            let slot = level * SLOTS + digit;
+            let slot = self.slot_of(deadline);
+            self.occupied[slot / SLOTS] |= 1 << (slot % SLOTS);
             self.link(index, slot, self.slots[slot].tail);
         }
+    }
+
+    /// Where a deadline belongs.
+    fn slot_of(&self, deadline: u64) -> usize {
+        if deadline <= self.reached {
+            return DUE;
+        }
+        let level = ((self.reached ^ deadline) | LAST_DIGIT).ilog2() as usize / DIGIT_BITS;
+        let digit = usize::try_from(deadline >> (DIGIT_BITS * level) & LAST_DIGIT).unwrap_or(0);
+        level * SLOTS + digit
     }
 
     fn link(&mut self, index: u32, slot: usize, before: u32) {

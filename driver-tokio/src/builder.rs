@@ -10,7 +10,7 @@ use crate::inbox::{Desk, unexpected};
 use crate::owner::{self, Plan};
 use crate::site::{Site, Trouble};
 use crate::store::Store;
-use crate::{Error, invalid};
+use crate::{Error, FlightRecorder, invalid};
 
 const LAYOUT: u32 = 1;
 const OLDEST: (u16, u16, u16) = (6, 2, 0);
@@ -47,6 +47,7 @@ pub struct ClientBuilder {
     connect_timeout: Option<Duration>,
     backlog: (usize, usize),
     limits: Limits,
+    recorder: Option<FlightRecorder>,
 }
 
 impl Default for ClientBuilder {
@@ -66,6 +67,7 @@ impl Default for ClientBuilder {
                 grace: Duration::from_secs(20),
                 ceiling: config.ceiling,
             },
+            recorder: None,
         }
     }
 }
@@ -137,6 +139,12 @@ impl ClientBuilder {
     /// How long closing may take; 20 s if not called.
     pub fn grace(mut self, grace: Duration) -> ClientBuilder {
         self.limits.grace = grace;
+        self
+    }
+
+    /// Records what this client's engine is told; nothing is recorded if not called.
+    pub fn flight_recorder(mut self, recorder: FlightRecorder) -> ClientBuilder {
+        self.recorder = Some(recorder);
         self
     }
 
@@ -240,6 +248,7 @@ impl Opening<'_> {
             grace: limits.grace,
             runner: None,
             site: self.site.clone(),
+            recorder: self.builder.recorder.clone(),
         };
         owner::start(plan)
     }

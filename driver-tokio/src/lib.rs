@@ -103,6 +103,7 @@ mod meters;
 mod owner;
 mod publish;
 mod queue;
+mod recorder;
 mod runner;
 mod service;
 mod site;
@@ -121,6 +122,8 @@ pub use context::Context;
 pub use cursor::{Cursor, Page};
 #[doc(inline)]
 pub use delayline_core::Job as Delivery;
+pub use delayline_core::recording::{Damaged, Divergence, Replay, Step, Unreadable};
+pub use delayline_core::story::{About, Line};
 pub use delayline_core::{
     Backoff, BackoffError, CancelOutcome, Ceiling, ConfigError, Counters, ExtendOutcome, Fence, Forward,
     ForwardError, Full, Held, JobId, Lease, LeaseError, NameError, Phase, Place, Prefix, QueueConfig,
@@ -139,6 +142,7 @@ pub use kit::{TestClock, test, test_at};
 pub use link::plain;
 pub use publish::{Publish, Published};
 pub use queue::{DeadMoved, Queue, Rescheduled};
+pub use recorder::FlightRecorder;
 pub use redis;
 pub use service::JobService;
 pub use taking::Taking;

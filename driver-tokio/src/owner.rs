@@ -7,9 +7,10 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use delayline_core::recording::Recorded;
 use delayline_core::{
-    Answer, Ask, Backlogged, Credit, Due, Engine, Event, Held, Job as Delivery, Millis, NewJob, QueueName,
-    Refusal, Request, Token, Verdict, Wakeup,
+    Answer, Ask, Backlogged, Credit, Due, Event, Held, Job as Delivery, Millis, NewJob, QueueName, Refusal,
+    Request, Token, Verdict, Wakeup,
 };
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -85,7 +86,13 @@ struct Stopping {
 }
 
 impl Owner {
-    async fn run<L: Link>(mut self, mut engine: Engine, mut link: L, mut inboxes: Inboxes, mut alarm: Alarm) {
+    async fn run<L: Link>(
+        mut self,
+        mut engine: Recorded,
+        mut link: L,
+        mut inboxes: Inboxes,
+        mut alarm: Alarm,
+    ) {
         let mut flights = FuturesUnordered::new();
         let (mut orders, mut signals, mut wakeups) =
             (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
@@ -192,7 +199,7 @@ impl Owner {
     }
 
     /// Hands waiting orders to the engine while it has room.
-    fn admit(&mut self, engine: &mut Engine) {
+    fn admit(&mut self, engine: &mut Recorded) {
         if self.waiting.is_empty() {
             return;
         }
@@ -233,7 +240,7 @@ impl Owner {
         }
     }
 
-    fn ask(&mut self, engine: &mut Engine, question: Question) {
+    fn ask(&mut self, engine: &mut Recorded, question: Question) {
         let Question { token, want, answer } = question;
         if answer.is_closed() {
             return;
@@ -251,7 +258,7 @@ impl Owner {
         }
     }
 
-    fn obey(&mut self, engine: &mut Engine, now: Millis, signal: Signal) {
+    fn obey(&mut self, engine: &mut Recorded, now: Millis, signal: Signal) {
         match signal {
             Signal::Settle { held, queue, verdict, ran } => {
                 self.meters.of(&queue).ran(ran);
@@ -272,7 +279,7 @@ impl Owner {
         }
     }
 
-    fn handle(&mut self, engine: &mut Engine, event: Event) {
+    fn handle(&mut self, engine: &mut Recorded, event: Event) {
         match event {
             Event::Answered { token, answer } => {
                 let Some(Waiter { answer: waiter, about }) = self.waiters.remove(&token) else { return };
@@ -306,7 +313,7 @@ impl Owner {
         }
     }
 
-    fn start(&mut self, engine: &mut Engine, delivery: Delivery) {
+    fn start(&mut self, engine: &mut Recorded, delivery: Delivery) {
         let (Some(held), Some(runner)) = (delivery.held, &self.runner) else { return };
         let (queue, attempt) = (delivery.lease.queue.clone(), delivery.attempt);
         self.meters.of(&queue).delivered(&delivery);
@@ -364,7 +371,7 @@ impl Owner {
     }
 
     /// Releases jobs that nobody waits for, unspent.
-    fn give_back(&mut self, engine: &mut Engine, jobs: Vec<Delivery>) {
+    fn give_back(&mut self, engine: &mut Recorded, jobs: Vec<Delivery>) {
         let now = self.clock.now();
         for job in jobs {
             let ask = Ask::Settle { lease: job.lease, verdict: Verdict::Release };
@@ -397,7 +404,7 @@ impl Owner {
     }
 
     /// The grace is over: what is still held goes back, what still waits is refused.
-    fn handle_stop(&mut self, engine: &mut Engine, now: Millis) {
+    fn handle_stop(&mut self, engine: &mut Recorded, now: Millis) {
         if self.stopping.is_none_or(|stopping| stopping.at > now || stopping.is_last) {
             return;
         }

@@ -15,7 +15,7 @@ use crate::invalid::{self, Invalid, millis};
 use crate::owner::{self, Plan};
 use crate::runner::{Route, Runner};
 use crate::service::{self, JobService, Wrap};
-use crate::{Client, Context, Error, Failure, Handler, Queue, entropy};
+use crate::{Client, Context, Error, Failure, FlightRecorder, Handler, Queue, entropy};
 
 /// Runs handlers on the jobs of queues, and renews their leases for as long as they take.
 ///
@@ -68,6 +68,7 @@ pub struct Worker<S = ()> {
     on_error: OnError,
     routes: Vec<(Subscription, JobService, Arc<dyn Any + Send + Sync>)>,
     layers: Vec<Wrap>,
+    recorder: Option<FlightRecorder>,
     refused: Option<Error>,
 }
 
@@ -112,6 +113,7 @@ impl Worker {
             on_error: None,
             routes: Vec::new(),
             layers: Vec::new(),
+            recorder: None,
             refused: None,
         }
     }
@@ -120,8 +122,20 @@ impl Worker {
 impl<S> Worker<S> {
     /// What the handlers of the queues that are added from now on get as [`Data`](crate::Data).
     pub fn with_data<D: Clone + Send + Sync + 'static>(self, data: D) -> Worker<D> {
-        let Worker { office, slots, lease, grace, lost_lease, on_error, routes, layers, refused, .. } = self;
-        Worker { office, data, slots, lease, grace, lost_lease, on_error, routes, layers, refused }
+        let Worker {
+            office,
+            slots,
+            lease,
+            grace,
+            lost_lease,
+            on_error,
+            routes,
+            layers,
+            recorder,
+            refused,
+            ..
+        } = self;
+        Worker { office, data, slots, lease, grace, lost_lease, on_error, routes, layers, recorder, refused }
     }
 
     /// How many jobs run at once, over all queues: 1 to 10,000; 50 if not called.
@@ -146,6 +160,12 @@ impl<S> Worker<S> {
     /// What happens to a handler whose lease is lost while it runs; it is aborted if not called.
     pub fn on_lost_lease(mut self, what: LostLease) -> Worker<S> {
         self.lost_lease = what;
+        self
+    }
+
+    /// Records what this worker's engine is told; nothing is recorded if not called.
+    pub fn flight_recorder(mut self, recorder: FlightRecorder) -> Worker<S> {
+        self.recorder = Some(recorder);
         self
     }
 
@@ -314,6 +334,7 @@ impl<S> Worker<S> {
             grace: self.grace,
             runner: Some(runner),
             site: self.office.desk.site.clone(),
+            recorder: self.recorder,
         })
     }
 }

@@ -7,7 +7,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::commands::{
     Cancel, Completions, Config, Consume, Dead, Destroy, Doctor, Job, List, Man, Pause, Publish, Pump,
-    Queues, Reschedule, Resume, Serve, Stats,
+    Queues, Replay, Reschedule, Resume, Serve, Stats, Trace,
 };
 use crate::failure::Failure;
 use crate::help;
@@ -84,6 +84,10 @@ pub enum Command {
     Pump(Pump),
     /// Check that Redis is fit for a queue, and say what to mend
     Doctor(Doctor),
+    /// Step the engine through a recording, and print what it decides in words
+    Replay(Replay),
+    /// Tell the story of one job out of a recording
+    Trace(Trace),
     /// Print what makes a shell complete commands and options
     Completions(Completions),
     /// Print the manual, or write a page a command
@@ -143,6 +147,8 @@ impl Cli {
             Command::Serve(serve) => serve.run(redis).await,
             Command::Pump(pump) => pump.run(redis).await,
             Command::Doctor(doctor) => doctor.run(redis, *json).await,
+            Command::Replay(replay) => replay.run(*json),
+            Command::Trace(trace) => trace.run(*json),
             Command::Completions(completions) => completions.run(*json),
             Command::Man(man) => man.run(*json),
         }

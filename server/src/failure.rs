@@ -121,6 +121,36 @@ pub enum Failure {
     /// The doctor found something.
     #[error("{0} of the checks failed: what to mend is said with each")]
     Unhealthy(usize),
+    /// A recording does not make sense, or stops in the middle.
+    #[error("{}: {why}", path.display())]
+    Damaged {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// A replay is not what was recorded.
+    #[error(
+        "{count} of the decisions differ from the recorded ones, the first at {at}: recorded by version {version}, replayed by {}",
+        env!("CARGO_PKG_VERSION")
+    )]
+    Diverged {
+        /// How many do.
+        count: u64,
+        /// When the first was made, by the engine's clock.
+        at: String,
+        /// The version that recorded it.
+        version: String,
+    },
+    /// The engine panics in a replay.
+    #[error("the engine panics at {at}, as it may have done when this was recorded")]
+    Panicked {
+        /// When, by the engine's clock.
+        at: String,
+    },
+    /// Nothing in a recording is about the job.
+    #[error("nothing in the recording is about a job {0}")]
+    NotRecorded(String),
     /// It was told twice to stop.
     #[error("stopped at once: what was held comes back when its lease ends")]
     Interrupted,
@@ -189,6 +219,10 @@ impl Failure {
             Failure::Unconfirmed(_) => ("unconfirmed", detail),
             Failure::Partly { .. } => ("partly", detail),
             Failure::Cut(_) => ("cut", detail),
+            Failure::Damaged { .. } => ("damaged", detail),
+            Failure::Diverged { .. } => ("diverged", detail),
+            Failure::Panicked { .. } => ("panicked", detail),
+            Failure::NotRecorded(_) => ("not_recorded", detail),
             Failure::Unhealthy(_) => ("unhealthy", detail),
             Failure::Interrupted => ("interrupted", detail),
             Failure::Io(_) => ("io", detail),

@@ -30,6 +30,8 @@ struct Serve {
     strict: Option<bool>,
     max_payload: Option<Text<ByteSize>>,
     timeout: Option<Text<Span>>,
+    flight_recorder: Option<String>,
+    flight_recorder_size: Option<Text<ByteSize>>,
 }
 
 /// The text of a value that can be read as a `T`.
@@ -88,6 +90,8 @@ impl File {
             ("serve", "strict", serve.strict.map(|yes| yes.to_string())),
             ("serve", "max_payload", written(serve.max_payload.as_ref())),
             ("serve", "timeout", written(serve.timeout.as_ref())),
+            ("serve", "flight_recorder", serve.flight_recorder.clone()),
+            ("serve", "flight_recorder_size", written(serve.flight_recorder_size.as_ref())),
         ];
         settings.into_iter().filter_map(|(section, name, value)| Some((section, name, value?))).collect()
     }
@@ -122,7 +126,8 @@ mod tests {
     #[test]
     fn reads_every_setting() {
         let text = "redis = 'redis://h/'\nprefix = 'p'\ncolor = 'never'\n[serve]\nlisten = '127.0.0.1:0'\n\
-                    insecure = true\nstrict = false\nmax_payload = '2MiB'\ntimeout = '5s'\n";
+                    insecure = true\nstrict = false\nmax_payload = '2MiB'\ntimeout = '5s'\nflight_recorder = 'f'\n\
+                    flight_recorder_size = '1MiB'\n";
         let given = File::read(text).unwrap().given();
         let names: Vec<(&str, &str)> = given.iter().map(|given| (given.0, given.1)).collect();
         let known = crate::settings::SECTIONS;

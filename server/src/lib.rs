@@ -24,6 +24,7 @@ mod print;
 mod problem;
 mod queue;
 mod recorder;
+mod recording;
 mod redis;
 mod routes;
 mod settings;
@@ -35,7 +36,7 @@ mod written;
 pub use cli::{Cli, Command, run};
 pub use commands::{
     Cancel, Completions, Config, Consume, Dead, Destroy, Doctor, Job, List, Man, Pause, Publish, Pump,
-    Queues, Reschedule, Resume, Serve, Server, Stats,
+    Queues, Replay, Reschedule, Resume, Serve, Server, Stats, Trace,
 };
 pub use failure::Failure;
 pub use redis::Redis;

@@ -13,7 +13,18 @@ use crate::file::File;
 /// The options that a file may give, by the section they are in.
 pub(crate) const SECTIONS: [(&str, &[&str]); 2] = [
     ("", &["redis", "prefix", "color"]),
-    ("serve", &["listen", "insecure", "strict", "max_payload", "timeout"]),
+    (
+        "serve",
+        &[
+            "listen",
+            "insecure",
+            "strict",
+            "max_payload",
+            "timeout",
+            "flight_recorder",
+            "flight_recorder_size",
+        ],
+    ),
 ];
 
 /// The command line's own settings, each with where it comes from.

@@ -1,5 +1,7 @@
 use alloc::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     Answer, ClockModel, Config, Event, Fault, Held, Identity, Key, Millis, QueueName, Shard, Ticket, Token,
     Wheel,
@@ -9,12 +11,14 @@ use crate::{
 pub(super) const STUCK_MS: u64 = 1_000;
 
 /// What all machines of an engine share.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Base {
     pub(super) now: Millis,
     pub(super) config: Config,
     pub(super) identity: Identity,
     pub(super) clock: ClockModel,
     pub(super) wheel: Wheel<Timer>,
+    #[serde(skip)]
     pub(super) events: VecDeque<Event>,
     pub(super) wakeable: bool,
     pub(super) draining: bool,
@@ -22,7 +26,7 @@ pub(super) struct Base {
 }
 
 /// What an engine waits for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Timer {
     Overdue(Ticket),
     Resend(BatchId),
@@ -37,7 +41,7 @@ pub(super) enum Timer {
 }
 
 /// A command on its way, from its making to its answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct BatchId(pub(super) u64);
 
 impl Base {

@@ -1,6 +1,8 @@
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
+use serde::{Deserialize, Serialize};
+
 use super::base::{Base, BatchId, Timer};
 use super::flight::{Batch, Flights, Landed, Lane, shorten};
 use crate::{
@@ -9,7 +11,7 @@ use crate::{
 };
 
 /// Cancels and moves waiting jobs, coalesced in a lane a queue: in the order asked, so a batch is of one kind.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Changer {
     lanes: BTreeMap<QueueName, ChangeLane>,
     idle: BTreeSet<QueueName>,
@@ -17,12 +19,13 @@ pub(super) struct Changer {
     asks: usize,
 }
 
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 struct ChangeLane {
     pending: VecDeque<Pending>,
     flying: Option<(BatchId, Vec<Share>)>,
 }
 
+#[derive(Serialize, Deserialize)]
 struct Pending {
     token: Token,
     change: Change,
@@ -30,12 +33,14 @@ struct Pending {
 }
 
 /// How many jobs of a batch, after those before it, one caller asked for.
+#[derive(Serialize, Deserialize)]
 struct Share {
     token: Token,
     jobs: usize,
 }
 
 /// What is to become of waiting jobs.
+#[derive(Serialize, Deserialize)]
 pub(super) enum Change {
     Cancel(Vec<JobId>),
     Reschedule(Vec<(JobId, Due)>),

@@ -1,6 +1,8 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
+use serde::{Deserialize, Serialize};
+
 use super::base::{Base, BatchId, STUCK_MS, Timer};
 use super::flight::{Flights, Landed, Lane};
 use super::grant::Granted;
@@ -9,7 +11,7 @@ use super::purse::Purse;
 use super::settler::{Renewal, Settler, Whose, renew_at};
 use super::takes::Takes;
 use crate::{
-    Backlogged, ClockModel, Command, Event, Fault, Held, Job, Key, Millis, QueueName, Reply, Session,
+    Backlogged, ClockModel, Command, Event, Fault, Held, Job, JobId, Key, Millis, QueueName, Reply, Session,
     Settlement, Shard, Shards, Take, Token, UnixMicros, UnixMs, Verdict,
 };
 
@@ -17,6 +19,7 @@ const STRIDE: u64 = 1 << 20;
 
 /// Asks queues for due jobs: for the slots of managed jobs, and for takes. What is free, or wanted, is promised to at
 /// most one reserve at a time.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Consumer {
     queues: BTreeMap<QueueName, Asked>,
     hungry: BTreeSet<QueueName>,
@@ -28,7 +31,7 @@ pub(super) struct Consumer {
 }
 
 /// A queue that somebody here wants jobs of.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 struct Asked {
     subscription: Option<(u16, u16)>,
     running: u16,
@@ -44,6 +47,7 @@ struct Asked {
 }
 
 /// Whom a reserve under way is for.
+#[derive(Serialize, Deserialize)]
 enum Promise {
     Slots(u16),
     Takes(Vec<(Token, u16)>),
@@ -94,6 +98,10 @@ impl Consumer {
 
     pub(super) fn held(&self) -> usize {
         self.held.len()
+    }
+
+    pub(super) fn in_hand(&mut self) -> impl Iterator<Item = (Held, &QueueName, &JobId)> {
+        self.held.iter_mut().map(|(held, job)| (held, &job.queue, &job.id))
     }
 
     pub(super) fn is_idle(&self) -> bool {

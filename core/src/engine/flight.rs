@@ -2,6 +2,8 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
 use alloc::vec::Vec;
 
+use serde::{Deserialize, Serialize};
+
 use super::base::{Base, BatchId, Timer};
 use crate::wire::Form;
 use crate::{
@@ -17,7 +19,7 @@ const FORGET_MS: u64 = 600_000;
 /// What is sent, until it is answered: round trips, their timers, resends and pauses between them.
 ///
 /// A flight that timed out stays known, since its reply is still welcome; its commands fly again under a new ticket.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Flights {
     batches: BTreeMap<BatchId, Batch>,
     in_air: BTreeMap<Ticket, Flight>,
@@ -27,7 +29,7 @@ pub(super) struct Flights {
 }
 
 /// The machine that a reply goes to. One batch of a lane is under way at a time.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum Lane {
     Publish(QueueName),
     Change(QueueName),
@@ -39,6 +41,7 @@ pub(super) enum Lane {
     Ask(Token),
 }
 
+#[derive(Serialize, Deserialize)]
 pub(super) struct Batch {
     pub(super) lane: Lane,
     pub(super) command: Command,
@@ -63,6 +66,7 @@ pub(super) struct Landed {
     pub(super) reply: Option<Reply>,
 }
 
+#[derive(Serialize, Deserialize)]
 struct Flight {
     sent: Millis,
     shard: Shard,

@@ -1,15 +1,18 @@
 use alloc::vec::Vec;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Fence, Held, JobId, Key, Millis, QueueName};
 
 /// The managed jobs in hand: a slab, so that a stale [`Held`] names nothing.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct HeldJobs {
     slots: Vec<Slot>,
     free: Vec<u32>,
     len: usize,
 }
 
+#[derive(Serialize, Deserialize)]
 pub(super) struct HeldJob {
     pub(super) queue: QueueName,
     pub(super) id: JobId,
@@ -20,6 +23,7 @@ pub(super) struct HeldJob {
     pub(super) end: Option<Key>,
 }
 
+#[derive(Serialize, Deserialize)]
 struct Slot {
     generation: u32,
     job: Option<HeldJob>,

@@ -1,17 +1,19 @@
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
+use serde::{Deserialize, Serialize};
+
 use super::base::{Base, BatchId, Timer};
 use super::flight::{Flights, Landed, Lane, shorten};
 use crate::{
-    Answer, Backlogged, Command, Due, Entry, Fault, Full, Key, Millis, NewJob, PublishOutcome, QueueName,
-    Refusal, Reply, Session, Token, UnixMicros,
+    Answer, Backlogged, Command, Config, Due, Entry, Fault, Full, Key, Millis, NewJob, PublishOutcome,
+    QueueName, RecordError, Refusal, Reply, Session, Token, UnixMicros,
 };
 
 const BATCH_BYTES: usize = 1 << 20;
 
 /// Coalesces jobs into batches, a lane a queue: what arrives while a batch is in the air rides on the next.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Publisher {
     lanes: BTreeMap<QueueName, PublishLane>,
     idle: BTreeSet<QueueName>,
@@ -20,18 +22,20 @@ pub(super) struct Publisher {
     bytes: usize,
 }
 
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 struct PublishLane {
     pending: VecDeque<Pending>,
     flying: Option<(BatchId, Vec<Caller>)>,
 }
 
+#[derive(Serialize, Deserialize)]
 struct Pending {
     entry: Entry,
     called: Millis,
     caller: Caller,
 }
 
+#[derive(Serialize, Deserialize)]
 struct Caller {
     token: Token,
     generated: bool,
@@ -47,12 +51,13 @@ impl Publisher {
         base: &mut Base,
         token: Token,
         job: NewJob,
+        encode: impl FnOnce(NewJob, &Config) -> Result<Entry, RecordError>,
     ) -> Result<(), Backlogged<NewJob>> {
         if self.room(base) == 0 || self.bytes + job.body.len() > base.config.pending_bytes {
             return Err(Backlogged(job));
         }
         let (queue, generated, timeout_ms) = (job.queue.clone(), job.generated, job.timeout_ms);
-        match job.into_entry(base.config.compression) {
+        match encode(job, &base.config) {
             Err(error) => base.answer(token, Err(Fault::Record(error))),
             Ok(entry) => {
                 let deadline = base.after(timeout_ms, Timer::PublishDeadline(token));

@@ -1,5 +1,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use super::base::{Base, STUCK_MS, Timer};
 use super::flight::{Flights, Landed, Lane};
 use crate::{
@@ -12,6 +14,7 @@ const TEND_LIMIT: u16 = 256;
 
 /// Tends shards: holds their pump lease if nobody else does, arms a timer for what comes next in each queue, and does
 /// what must happen there.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Pump {
     shards: BTreeMap<Shard, Tending>,
     queues: BTreeMap<QueueName, Tended>,
@@ -19,7 +22,7 @@ pub(super) struct Pump {
     active: bool,
 }
 
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 struct Tending {
     flying: bool,
     wanted: bool,
@@ -29,7 +32,7 @@ struct Tending {
     entries: BTreeMap<QueueName, Key>,
 }
 
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 struct Tended {
     flying: bool,
     again: bool,

@@ -1,6 +1,8 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use serde::{Deserialize, Serialize};
+
 use super::base::{Base, BatchId, Timer};
 use super::flight::{Flights, Landed, Lane};
 use crate::{
@@ -12,11 +14,12 @@ const LIST_BYTES: u64 = 1 << 20;
 const CONFLICTS_MAX: u32 = 16;
 
 /// Ad-hoc requests, each a command or a few of them one after the other.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Requests {
     waiting: BTreeMap<Token, Waiting>,
 }
 
+#[derive(Serialize, Deserialize)]
 struct Waiting {
     ask: Ask,
     batch: BatchId,

@@ -1,6 +1,8 @@
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
+use serde::{Deserialize, Serialize};
+
 use super::base::{Base, BatchId, Timer};
 use super::flight::{Batch, Flights, Landed, Lane};
 use crate::{
@@ -9,7 +11,7 @@ use crate::{
 };
 
 /// Ends and renews leases, managed and foreign, coalesced in lanes a queue.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Settler {
     settles: BTreeMap<QueueName, Leases<Settlement>>,
     extends: BTreeMap<(QueueName, u64), Leases<()>>,
@@ -20,13 +22,14 @@ pub(super) struct Settler {
 }
 
 /// What waits and what flies in a lane.
+#[derive(Serialize, Deserialize)]
 struct Leases<T> {
     pending: VecDeque<(JobId, Fence, T, Whose, Millis)>,
     flying: Option<(BatchId, Vec<Whose>)>,
 }
 
 /// Who is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Whose {
     Held(Held),
     Caller(Token),

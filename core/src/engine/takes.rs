@@ -1,16 +1,19 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
+use serde::{Deserialize, Serialize};
+
 use super::base::{Base, Timer};
 use crate::{Answer, Backlogged, Command, Fault, Job, Key, QueueName, Take, Token};
 
 /// Who waits for jobs to be handed out.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Takes {
     waiting: BTreeMap<Token, Waiting>,
     by_queue: BTreeMap<QueueName, BTreeSet<Token>>,
 }
 
+#[derive(Serialize, Deserialize)]
 struct Waiting {
     take: Take,
     /// Which queue is asked next; past the end, the take waits on all of them.

@@ -2,6 +2,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use super::{RecordError, unreadable};
 
@@ -13,7 +14,7 @@ const SIZE_LEN: usize = 4;
 
 /// Which bodies are compressed, as an LZ4 block after its decompressed length (4 bytes, little-endian). One that does
 /// not become smaller is stored plain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Compression {
     /// None.
     Off,

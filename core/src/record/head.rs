@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use bytes::Bytes;
 
-use super::{RecordError, unreadable};
+use super::{RecordError, failure, unreadable};
 
 const FIXED_LEN: usize = 12;
 const METADATA_MAX: usize = 0xfff;
@@ -53,7 +53,7 @@ impl Head {
         }
         let fixed = stored.get(..FIXED_LEN).ok_or(unreadable("shorter than a head"))?;
         if fixed.first() != Some(&b'1') {
-            return Err(unreadable("no format"));
+            return Err(failure::stood_for(stored).unwrap_or(unreadable("no format")));
         }
         let head_len = size(number(fixed, 1..3, 10, "length of head")?);
         let metadata_len = size(number(fixed, 3..6, 16, "length of metadata")?);

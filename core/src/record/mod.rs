@@ -2,6 +2,7 @@
 
 mod armour;
 mod body;
+mod failure;
 mod head;
 mod metadata;
 mod trace;
@@ -14,6 +15,7 @@ use thiserror::Error;
 
 pub use armour::armour;
 pub use body::{BODY_LIMIT, Compression};
+pub(crate) use failure::{FAILURE, WHATS};
 pub use head::Head;
 pub use metadata::Metadata;
 pub use trace::{Trace, TraceError};

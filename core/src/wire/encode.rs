@@ -5,6 +5,8 @@ use alloc::string::{String, ToString};
 use delayline_lua as lua;
 use delayline_lua::Script;
 
+use serde::{Deserialize, Serialize};
+
 use crate::keyspace::Keyspace;
 use crate::{Command, DeadLetters, Due, Forward, Place, QueueConfig, Session, Settlement, UnixMicros};
 
@@ -23,7 +25,7 @@ pub trait Args {
 }
 
 /// How a script is named.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Form {
     /// By its SHA-1: EVALSHA.
     #[default]

@@ -1,7 +1,9 @@
 use core::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// Why a command was certainly not executed: sending it again is safe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refusal {
     /// The server does not know the script yet.
     NoScript,

@@ -4,11 +4,12 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use delayline_core::{Config, Engine, Keyspace, Prefix, Pumping};
+use delayline_core::recording::Recorded;
+use delayline_core::{Config, Keyspace, Prefix, Pumping, UnixMs};
 use tokio::runtime::Handle;
 
 use super::{OWN_TOKENS, Owner};
-use crate::clock::{Alarm, Clock};
+use crate::clock::{self, Alarm, Clock};
 use crate::entropy;
 use crate::held::{self, Seat};
 use crate::inbox::{self, Bell, Desk, Inboxes};
@@ -17,7 +18,8 @@ use crate::meters::Meters;
 use crate::runner::Runner;
 use crate::site::Site;
 use crate::store::Store;
-use crate::{Error, Invalid};
+use crate::when::unix_ms;
+use crate::{Error, FlightRecorder, Invalid};
 
 /// What an engine is made of.
 pub(crate) struct Plan {
@@ -27,6 +29,7 @@ pub(crate) struct Plan {
     pub(crate) grace: Duration,
     pub(crate) runner: Option<Runner>,
     pub(crate) site: Arc<Site>,
+    pub(crate) recorder: Option<FlightRecorder>,
 }
 
 /// Makes an engine: on a thread of its own; on the caller's runtime if a test holds the time.
@@ -64,7 +67,7 @@ struct Crew {
 }
 
 impl Crew {
-    fn hire(plan: Plan) -> Result<(Engine, Desk, Crew), Error> {
+    fn hire(plan: Plan) -> Result<(Recorded, Desk, Crew), Error> {
         let held = plan.store.held();
         let clock = Clock::start(held.clone());
         let config = match held {
@@ -76,7 +79,10 @@ impl Crew {
             },
             None => plan.config,
         };
-        let engine = Engine::new(config, entropy::identity(&plan.store)?, clock.now())?;
+        let now = clock.now();
+        let origin = UnixMs(unix_ms(clock::wall(held.as_deref())).0.saturating_sub(now.0));
+        let sink = plan.recorder.map(|recorder| recorder.begin(origin));
+        let engine = Recorded::new(config, entropy::identity(&plan.store)?, now, sink)?;
         let (desk, inboxes, bell) = inbox::open(clock.clone(), plan.site.clone());
         let pumping = engine.config().pump;
         let seat = held.as_ref().map(|held| held.seat(inboxes.signal.clone()));
@@ -102,7 +108,7 @@ impl Crew {
         Ok((engine, desk, Crew { owner, seat, store: plan.store, prefix: plan.prefix, heads, inboxes, bell }))
     }
 
-    async fn work(self, engine: Engine) {
+    async fn work(self, engine: Recorded) {
         let Crew { owner, seat, store, prefix, heads, inboxes, bell } = self;
         let alarm = Alarm::new(&owner.clock, seat);
         let identity = engine.identity();

@@ -33,6 +33,8 @@ mod layers;
 mod leases;
 mod outages;
 #[cfg(feature = "memory")]
+mod recorder;
+#[cfg(feature = "memory")]
 mod running;
 #[cfg(feature = "memory")]
 mod scenarios;

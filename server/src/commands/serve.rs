@@ -1,5 +1,7 @@
 use std::future::Future;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,11 +17,13 @@ use tokio::sync::watch;
 use crate::app::App;
 use crate::failure::Failure;
 use crate::recorder;
+use crate::recording::Recording;
 use crate::redis::Redis;
 use crate::routes::router;
 use crate::stop::Stop;
 
 const PAYLOAD_MAX: u64 = 16 << 20;
+const RECORDER_SIZES: RangeInclusive<u64> = 64 << 10..=1 << 30;
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Serves the queues over HTTP, in memory unless a Redis is given, until it is told to stop.
@@ -30,7 +34,8 @@ It stops by SIGTERM or ctrl-c once it has answered what it was asked; told twice
 Examples:
   delayline serve                                # in memory: nothing survives a restart
   delayline serve --redis redis://127.0.0.1/ --strict
-  delayline serve --listen 127.0.0.1:4848 --max-payload 4MiB --timeout 5s")]
+  delayline serve --listen 127.0.0.1:4848 --max-payload 4MiB --timeout 5s
+  delayline serve --flight-recorder serve.recording")]
 pub struct Serve {
     /// Where to listen
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:4747", env = "DELAYLINE_LISTEN")]
@@ -67,6 +72,12 @@ pub struct Serve {
     /// How long a request may wait for Redis
     #[arg(long, value_name = "TIME", default_value = "10s", env = "DELAYLINE_TIMEOUT")]
     timeout: Span,
+    /// Record what the engine is told, and save it into this file at the end, if the engine panics, and at SIGUSR1
+    #[arg(long, value_name = "FILE", env = "DELAYLINE_FLIGHT_RECORDER")]
+    flight_recorder: Option<PathBuf>,
+    /// How much of it to keep, 64KiB to 1GiB: the latest
+    #[arg(long, value_name = "SIZE", default_value = "16MiB", env = "DELAYLINE_FLIGHT_RECORDER_SIZE")]
+    flight_recorder_size: ByteSize,
 }
 
 /// The service, listening but not yet answering.
@@ -76,6 +87,7 @@ pub struct Server {
     client: Client,
     max_payload: usize,
     close: watch::Sender<bool>,
+    recording: Option<Recording>,
 }
 
 impl Server {
@@ -87,13 +99,19 @@ impl Server {
         recorder::install();
         let builder = redis.builder().pump(true).strict(serve.strict).max_payload(max_payload);
         let builder = builder.timeout(Duration::from_millis(serve.timeout.0)).grace(GRACE);
+        let recording = serve.recording()?;
+        let builder = match &recording {
+            Some(recording) => builder.flight_recorder(recording.recorder()),
+            None => builder,
+        };
         let client = builder.connect(redis.url().unwrap_or("memory://")).await?;
         if client.is_memory() {
             tracing::warn!(
                 "jobs are kept in memory: nothing survives a restart; --redis redis://… keeps them"
             );
         }
-        Ok(Server { listener, address, client, max_payload, close: watch::Sender::new(false) })
+        let close = watch::Sender::new(false);
+        Ok(Server { listener, address, client, max_payload, close, recording })
     }
 
     /// Where it listens.
@@ -124,8 +142,12 @@ impl Server {
             result = served.into_future() => result?,
             () = out_of_patience(closing) => tracing::warn!("requests were cut off: they took over {GRACE:?} to end"),
             () = recorder::keep_up() => {}
+            failed = saving(self.recording.as_ref()) => failed?,
         }
         self.client.close().await;
+        if let Some(recording) = &self.recording {
+            recording.save().await;
+        }
         Ok(())
     }
 }
@@ -133,6 +155,13 @@ impl Server {
 async fn out_of_patience(mut closing: watch::Receiver<bool>) {
     let _ = closing.wait_for(|closing| *closing).await;
     tokio::time::sleep(GRACE).await;
+}
+
+async fn saving(recording: Option<&Recording>) -> std::io::Result<()> {
+    match recording {
+        Some(recording) => recording.save_when_asked().await,
+        None => std::future::pending().await,
+    }
 }
 
 impl Serve {
@@ -157,6 +186,18 @@ impl Serve {
                 Err(Failure::Usage(format!("--max-payload is {}, but must be 1B to 16MiB", self.max_payload)))
             }
         }
+    }
+
+    fn recording(&self) -> Result<Option<Recording>, Failure> {
+        let Some(path) = &self.flight_recorder else { return Ok(None) };
+        let bytes = self.flight_recorder_size.as_u64();
+        let fits = usize::try_from(bytes).ok().filter(|_| RECORDER_SIZES.contains(&bytes));
+        let size = fits.ok_or_else(|| {
+            let size = self.flight_recorder_size;
+            Failure::Usage(format!("--flight-recorder-size is {size}, but must be 64KiB to 1GiB"))
+        })?;
+        let recording = Recording::begin(path, size);
+        recording.map(Some).map_err(|why| Failure::Unwritable { path: path.clone(), why })
     }
 
     async fn listen(&self) -> Result<TcpListener, Failure> {

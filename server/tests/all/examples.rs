@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Command, CommandFactory};
 use delayline::Cli;
+use delayline_tokio::{Client, FlightRecorder};
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::timeout;
@@ -42,6 +43,7 @@ impl Place {
         write(folder.path(), "jobs.ndjson", JOBS);
         write(folder.path(), "report.json", "{\"month\":11}");
         write(folder.path(), "delayline.toml", "[serve]\ntimeout = \"10s\"\n");
+        record(&folder.path().join("orders.recording")).await;
         let script = write(folder.path(), "send.sh", "#!/bin/sh\necho \"sent $(cat)\"\n");
         executable(Path::new(&script));
         Place { redis, folder }
@@ -83,6 +85,17 @@ impl Place {
         let ((), (), status) = tokio::join!(rest(out), rest(err), child.wait());
         assert_eq!(status.unwrap().code(), Some(code), "{line}: {}", String::from_utf8_lossy(&said));
     }
+}
+
+/// A recording of a client that published a job.
+async fn record(path: &Path) {
+    let recorder = FlightRecorder::new(1 << 20);
+    let builder = Client::builder().flight_recorder(recorder.clone());
+    let client = builder.connect("memory://").await.unwrap();
+    let welcome = client.queue::<String>("welcome").unwrap();
+    welcome.publish(&"ann".to_owned()).id("ann:1").await.unwrap();
+    recorder.save(path).unwrap();
+    client.close().await;
 }
 
 async fn heard(from: &mut (impl AsyncRead + Unpin)) -> Vec<u8> {

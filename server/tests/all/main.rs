@@ -20,6 +20,7 @@ mod program;
 mod publish;
 mod queues;
 mod queues_by_hand;
+mod recording;
 mod redis_server;
 mod service;
 mod settings;
