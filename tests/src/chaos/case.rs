@@ -221,8 +221,8 @@ impl Case<'_> {
             let publish = self.publish_of(run.published);
             publish.is_some_and(|call| matches!(call.answer, Answer::Done(_)) && call.to <= cancel.from)
         };
-        let later = self.runs.iter().filter(|run| run.granted * 1_000 > cancel.to + 1_000);
-        if let Some(run) = later.filter(published_before).next() {
+        let mut later = self.runs.iter().filter(|run| run.granted * 1_000 > cancel.to + 1_000);
+        if let Some(run) = later.find(published_before) {
             let what = format!("cancelled at {} µs, and granted at {} ms", cancel.to, run.granted);
             self.wrong_unless(audit, self.may_lose_call(cancel), Rule::CancelledIsGone, what);
         }

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::process::ExitStatus;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -7,12 +8,15 @@ use super::parts::{ENDS, Part, Parts};
 use super::plan::{Failover, Fault, Plan};
 use super::proxy::Passage;
 use super::sampler::Sampler;
-use crate::Append;
+use crate::{Append, until};
 
 /// For how long Redis answers what it has not written yet, while the disk is busy with an earlier sync: it says at most 2 s,
 /// which it counts in whole seconds.
 const EVERYSEC: u64 = 2_000_000;
 const LOOK_AGAIN: u64 = 100;
+const WATCH: Duration = Duration::from_millis(50);
+/// What the service ends with if it finds no Redis when it starts: whoever started it is to try again.
+const NO_REDIS: i32 = 3;
 /// How long clients go on with a primary that was left alone, before they are led elsewhere.
 const SPLIT: Duration = Duration::from_millis(150);
 
@@ -21,6 +25,8 @@ pub(super) struct Director<'a> {
     parts: &'a mut Parts,
     append: Append,
     sampler: Option<Sampler>,
+    /// Who is asked to end.
+    told: Vec<Fault>,
     steps: BTreeMap<(u64, usize), Step>,
     pub(super) events: Vec<Happened>,
     pub(super) losses: Vec<Loss>,
@@ -45,6 +51,7 @@ impl<'a> Director<'a> {
             parts,
             append,
             sampler,
+            told: Vec::new(),
             steps: steps.collect(),
             events: Vec::new(),
             losses: Vec::new(),
@@ -52,11 +59,14 @@ impl<'a> Director<'a> {
         }
     }
 
-    /// Returns when every fault has ended.
+    /// Returns when every fault has ended, and all is there again.
     pub(super) fn run(&mut self) {
         let begun = Instant::now();
         while let Some(((at, number), step)) = self.steps.pop_first() {
-            thread::sleep(Duration::from_millis(at).saturating_sub(begun.elapsed()));
+            while begun.elapsed() < Duration::from_millis(at) {
+                thread::sleep(WATCH.min(Duration::from_millis(at).saturating_sub(begun.elapsed())));
+                self.watch();
+            }
             let next = match step {
                 Step::Begin(fault, lasts) => self.begin(fault, lasts).map(|step| (at + lasts, step)),
                 Step::End(fault) => self.end(fault).map(|step| (at, step)),
@@ -68,6 +78,40 @@ impl<'a> Director<'a> {
                 self.steps.insert((at, number), step);
             }
         }
+        until("a service that listens", ENDS, || {
+            self.watch();
+            self.parts.listens().then_some(())
+        });
+    }
+
+    /// What has ended though nobody told it to is started again.
+    fn watch(&mut self) {
+        let faults = (0..self.parts.workers.len()).map(Fault::StopWorker).chain([Fault::StopService]);
+        for fault in faults {
+            let Some(status) = self.part(fault).as_mut().and_then(crate::Process::ended) else { continue };
+            if self.told.contains(&fault) {
+                continue;
+            }
+            self.judge(fault, status);
+            self.note(format!("a part ended by itself: {status}"), false);
+            self.start(fault);
+        }
+    }
+
+    fn judge(&mut self, fault: Fault, status: ExitStatus) {
+        let found_no_redis = fault == Fault::StopService && status.code() == Some(NO_REDIS);
+        let was_told = self.told.contains(&fault) && status.success();
+        if !was_told && !(found_no_redis && !self.parts.listens()) {
+            self.oddities
+                .push(format!("{fault:?}: it ended with {status}, told: {}", self.told.contains(&fault)));
+        }
+    }
+
+    fn start(&mut self, fault: Fault) {
+        match fault {
+            Fault::StopWorker(worker) => self.parts.start_worker(worker),
+            _ => self.parts.start_service(),
+        }
     }
 
     fn note(&mut self, what: String, is_end: bool) {
@@ -75,6 +119,10 @@ impl<'a> Director<'a> {
     }
 
     fn begin(&mut self, fault: Fault, lasts: u64) -> Option<Step> {
+        if self.told.iter().any(|told| told.is_of_part(fault)) {
+            self.note(format!("{fault:?} is left out: it has not ended yet"), false);
+            return None;
+        }
         self.note(format!("{fault:?} for {lasts} ms"), false);
         match fault {
             Fault::KillRedis => self.kill_redis(),
@@ -134,31 +182,26 @@ impl<'a> Director<'a> {
     }
 
     fn signal(&mut self, fault: Fault, name: &str) {
-        let part = self.part(fault);
-        match part.as_mut().map(|part| (part.ended(), part)) {
+        if name == "TERM" {
+            self.told.push(fault);
+        }
+        match self.part(fault).as_mut().map(|part| (part.ended(), part)) {
             Some((None, part)) => part.signal(name),
-            ended => {
-                let what =
-                    format!("{fault:?}: it had ended by itself: {:?}", ended.and_then(|(ended, _)| ended));
-                self.oddities.push(what);
-            }
+            Some((Some(status), _)) => self.judge(fault, status),
+            None => {}
         }
     }
 
     fn replace(&mut self, fault: Fault, waited: u64) -> Option<Step> {
-        let ended = self.part(fault).as_mut().and_then(crate::Process::ended);
-        match ended {
+        match self.part(fault).as_mut().and_then(crate::Process::ended) {
             None if waited < u64::try_from(ENDS.as_millis()).unwrap_or(u64::MAX) => {
                 return Some(Step::Replace(fault, waited + LOOK_AGAIN));
             }
             None => self.oddities.push(format!("{fault:?}: it had not ended after {ENDS:?}")),
-            Some(status) if !status.success() => self.oddities.push(format!("{fault:?}: {status}")),
-            Some(_) => {}
+            Some(status) => self.judge(fault, status),
         }
-        match fault {
-            Fault::StopWorker(worker) => self.parts.start_worker(worker),
-            _ => self.parts.start_service(),
-        }
+        self.told.retain(|told| *told != fault);
+        self.start(fault);
         self.note(format!("the end of {fault:?}"), true);
         None
     }

@@ -1,6 +1,8 @@
 //! Chaos on real parts: load on Redis, service and workers, while they are killed, stopped and cut off at random from a seed,
 //! then an audit of every acknowledged job.
 
+#[cfg(test)]
+mod alarm;
 mod audit;
 mod case;
 mod director;

@@ -65,7 +65,7 @@ impl Parts {
         }
         parts.start_service();
         (0..WORKERS).for_each(|worker| parts.start_worker(worker));
-        until("the service", LISTENS, || *parts.whereabouts.lock().unwrap_or_else(PoisonError::into_inner));
+        until("the service", LISTENS, || parts.listens().then_some(()));
         parts
     }
 
@@ -111,7 +111,13 @@ impl Parts {
         self.workers[worker] = Some(Process::start(&mut command));
     }
 
+    /// Whether the service that was started last answers.
+    pub(super) fn listens(&self) -> bool {
+        self.whereabouts.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     pub(super) fn start_service(&mut self) {
+        *self.whereabouts.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let name = self.name("service");
         let mut command = self.command(&name);
         command.args(["serve", "--listen", "127.0.0.1:0", "--timeout", "2s"]);
@@ -168,7 +174,9 @@ impl Parts {
     pub(super) fn stop(&mut self) -> Vec<String> {
         let parts: Vec<Process> =
             self.workers.iter_mut().chain([&mut self.service]).filter_map(Option::take).collect();
-        parts.iter().for_each(|part| part.signal("TERM"));
+        for part in &parts {
+            part.signal("TERM");
+        }
         let ended = parts.into_iter().map(|mut part| until("the end of a process", ENDS, || part.ended()));
         ended.filter(|ended| !ended.success()).map(|ended| format!("a part asked to end: {ended}")).collect()
     }

@@ -92,18 +92,21 @@ enum Target {
 }
 
 impl Plan {
-    /// Draws one for so many ms.
+    /// Draws one for so many ms. Redis is lost at least once, if there is time for it.
     pub fn draw(random: &mut Random, length: u64, append: Append, failover: bool) -> Plan {
         let mut free: BTreeMap<Target, u64> = BTreeMap::new();
         let (mut faults, mut at) = (Vec::new(), random.number(PAUSES));
         while at < length {
+            let is_free = |fault: Fault| free.get(&fault.target()).is_none_or(|free| *free <= at);
             let drawn = (0..DRAWS).find_map(|_| {
-                let fault = draw(random);
-                let possible = is_possible(fault, append, failover);
-                let is_free = free.get(&fault.target()).is_none_or(|free| *free <= at);
-                (possible && is_free).then_some(fault)
+                let fault = draw(random, failover);
+                (is_possible(fault, append, failover) && is_free(fault)).then_some(fault)
             });
-            if let Some(fault) = drawn {
+            let is_due =
+                at >= length / 3 && !faults.iter().any(|planned: &Planned| planned.fault.loses_redis());
+            let lost = is_due.then(|| lose_redis(random, failover));
+            let lost = lost.filter(|fault| is_possible(*fault, append, failover) && is_free(*fault));
+            if let Some(fault) = lost.or(drawn) {
                 let lasts = random.number(fault.lengths());
                 let breath = if fault.target() == Target::Redis { BREATH } else { 100 };
                 free.insert(fault.target(), at + lasts + breath);
@@ -127,32 +130,35 @@ impl Plan {
 
 fn is_possible(fault: Fault, append: Append, failover: bool) -> bool {
     match fault {
-        Fault::FailOver(_) => failover,
         Fault::KillRedis | Fault::RestartRedis => !failover && append != Append::Off,
         _ => true,
     }
 }
 
-fn draw(random: &mut Random) -> Fault {
+fn lose_redis(random: &mut Random, failover: bool) -> Fault {
+    let how = *random.pick(&[Failover::Killed, Failover::Paused, Failover::CutOff]);
+    if failover { Fault::FailOver(how) } else { Fault::KillRedis }
+}
+
+fn draw(random: &mut Random, failover: bool) -> Fault {
     let worker = below(random, WORKERS);
     let link = below(random, LINKS);
-    match random.number(0..=99) {
-        0..=11 => Fault::KillRedis,
+    match random.number(0..=91) {
+        0..=11 => lose_redis(random, failover),
         12..=13 => Fault::RestartRedis,
         14..=19 => Fault::PauseRedis,
         20..=23 => Fault::FlushScripts,
         24..=27 => Fault::KillConnections,
         28..=31 => Fault::FillMemory,
-        32..=39 => Fault::FailOver(*random.pick(&[Failover::Killed, Failover::Paused, Failover::CutOff])),
-        40..=46 => Fault::KillWorker(worker),
-        47..=52 => Fault::StopWorker(worker),
-        53..=60 => Fault::PauseWorker(worker),
-        61..=64 => Fault::KillService,
-        65..=67 => Fault::StopService,
-        68..=71 => Fault::PauseService,
-        72..=78 => Fault::CutLink(link),
-        79..=86 => Fault::StallLink(link),
-        87..=93 => Fault::SwallowReplies(link),
+        32..=38 => Fault::KillWorker(worker),
+        39..=44 => Fault::StopWorker(worker),
+        45..=52 => Fault::PauseWorker(worker),
+        53..=56 => Fault::KillService,
+        57..=59 => Fault::StopService,
+        60..=63 => Fault::PauseService,
+        64..=70 => Fault::CutLink(link),
+        71..=78 => Fault::StallLink(link),
+        79..=85 => Fault::SwallowReplies(link),
         _ => Fault::RefuseLink(link),
     }
 }
@@ -162,6 +168,15 @@ fn below(random: &mut Random, count: usize) -> usize {
 }
 
 impl Fault {
+    /// Whether both are done to the same part.
+    pub(super) fn is_of_part(self, other: Fault) -> bool {
+        self.target() == other.target()
+    }
+
+    fn loses_redis(self) -> bool {
+        matches!(self, Fault::KillRedis | Fault::FailOver(_))
+    }
+
     fn target(self) -> Target {
         match self {
             Fault::KillRedis

@@ -30,6 +30,7 @@ pub struct Report {
     pub recovery: [Duration; 2],
     kinds: Vec<(String, usize)>,
     jobs: usize,
+    calls: [usize; 4],
     runs: usize,
     losses: usize,
     stories: String,
@@ -62,6 +63,7 @@ impl Report {
             recovery,
             kinds: plan.kinds().into_iter().collect(),
             jobs: history.jobs.len(),
+            calls: calls(history),
             runs: history.runs.len(),
             losses: history.losses.len(),
             stories,
@@ -80,6 +82,22 @@ impl Report {
         }
         println!("kept in {}", directory.display());
     }
+}
+
+/// How many requests there were, and how many of them repeated what was done, were refused, and were never answered.
+fn calls(history: &History) -> [usize; 4] {
+    let mut counts = [0; 4];
+    for call in history.jobs.values().flat_map(|job| &job.calls) {
+        counts[0] += 1;
+        let place = match call.answer {
+            Answer::Duplicate => 1,
+            Answer::NotDone => 2,
+            Answer::Unknown => 3,
+            Answer::Done(_) | Answer::Missed => continue,
+        };
+        counts[place] += 1;
+    }
+    counts
 }
 
 /// The longest time from the end of a fault to the next of these times before another fault begins.
@@ -137,6 +155,8 @@ impl fmt::Display for Report {
         writeln!(f, "{command}")?;
         let kinds: Vec<String> = self.kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
         writeln!(f, "{:.1} s of faults: {}", faults.as_secs_f64(), kinds.join(", "))?;
+        let [calls, duplicates, refused, unknown] = self.calls;
+        writeln!(f, "{calls} requests: {duplicates} duplicates, {refused} not done, {unknown} unknown")?;
         let Audit { acknowledged, done, cut, expired, lost, undone, .. } = audit;
         writeln!(
             f,
