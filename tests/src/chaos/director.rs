@@ -18,7 +18,7 @@ const WATCH: Duration = Duration::from_millis(50);
 /// What the service ends with if it finds no Redis when it starts: whoever started it is to try again.
 const NO_REDIS: i32 = 3;
 /// How long clients go on with a primary that was left alone, before they are led elsewhere.
-const SPLIT: Duration = Duration::from_millis(150);
+const SPLIT: Duration = Duration::from_millis(400);
 
 /// Carries a plan out.
 pub(super) struct Director<'a> {
@@ -100,8 +100,8 @@ impl<'a> Director<'a> {
 
     fn judge(&mut self, fault: Fault, status: ExitStatus) {
         let found_no_redis = fault == Fault::StopService && status.code() == Some(NO_REDIS);
-        let was_told = self.told.contains(&fault) && status.success();
-        if !was_told && !(found_no_redis && !self.parts.listens()) {
+        let is_well = status.success() && self.told.contains(&fault);
+        if !is_well && (!found_no_redis || self.parts.listens()) {
             self.oddities
                 .push(format!("{fault:?}: it ended with {status}, told: {}", self.told.contains(&fault)));
         }
