@@ -168,6 +168,11 @@ impl fmt::Display for Report {
             lost.len(),
             undone.len()
         )?;
+        for (what, which) in [("lost", lost), ("undone", undone)] {
+            for which in which.iter().take(SHOWN) {
+                writeln!(f, "  {what}: {which}")?;
+            }
+        }
         writeln!(f, "worst recovery: a job accepted after {accepted:?}, a run begun after {began:?}")?;
         writeln!(f, "all settled {settled:?} after the last fault and answer")?;
         if audit.violations.is_empty() {

@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -42,15 +43,28 @@ pub(super) fn settle(
     load.end();
     runtime.block_on(taking).expect("takers end");
     runtime.block_on(read(&queues, history)).expect("an answer of Redis");
-    history.oddities.extend(parts.stop());
     runtime.block_on(async {
         for queue in &queues {
             queue.purge_all().await.expect("an answer of Redis");
         }
         client.close().await;
     });
-    history.keys = left(parts, history.held.is_empty());
+    if history.held.is_empty() {
+        tidied(parts);
+    }
+    history.oddities.extend(parts.stop());
+    if history.held.is_empty() {
+        history.keys = left(parts);
+    }
     settled
+}
+
+/// Waits until who tends the queues has found that there is nothing to do any more.
+fn tidied(parts: &mut Parts) {
+    let end = Instant::now() + Duration::from_millis((PUMP_LEASE + POLL + LEASE) * SLACK);
+    while Instant::now() < end && !left(parts).is_empty() {
+        thread::sleep(LOOK);
+    }
 }
 
 /// Waits for queues without jobs; which are left when no more patience is.
@@ -113,10 +127,7 @@ async fn read(queues: &[Queue<Bytes>], history: &mut History) -> Result<(), Erro
 
 /// The keys that should not be, once every job is gone. Who was killed stays on a list of those who wait, for 10 min or until
 /// it is called in vain.
-fn left(parts: &mut Parts, is_settled: bool) -> Vec<String> {
-    if !is_settled {
-        return Vec::new();
-    }
+fn left(parts: &mut Parts) -> Vec<String> {
     let keys = Keyspace::new(&Prefix::default(), Shards::default());
     let [_, names, lease] = keys.shard_keys(Shard(0));
     let queues = [WORKED, TAKEN].map(|name| {
