@@ -200,6 +200,19 @@ fn a_run_after_its_ack() {
 }
 
 #[test]
+fn an_ack_by_a_lease_that_is_over() {
+    let mut history = history();
+    calls(&mut history).push(call(Asked::Settle(us(100), End::Done), 150, 2_200, Answer::Done(0)));
+    history.runs.push(Run { end: None, ..run(2, 5, 2_100) });
+    rings(Rule::AckIsFinal, history.clone(), Some([155, 170]));
+    history.runs[1].end = Some((End::Done, us(2_250)));
+    rings(Rule::AckIsFinal, history.clone(), Some([155, 170]));
+    history.runs[1].end = Some((End::Done, us(2_150)));
+    let audit = Audit::new(&history);
+    assert_eq!((audit.violations, audit.mistaken.len()), (vec![], 1), "the later delivery was done by then");
+}
+
+#[test]
 fn a_job_that_was_refused_and_ran() {
     let mut history = history();
     calls(&mut history).insert(0, call(Asked::Publish(0), 0, 2, Answer::NotDone));

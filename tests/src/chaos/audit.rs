@@ -15,6 +15,8 @@ pub struct Audit {
     pub lost: Vec<String>,
     /// What else only a loss of writes explains: cancelled jobs that ran, leases of one job at the same time, and so on.
     pub undone: Vec<String>,
+    /// Acks by leases that were over, answered as done since a later delivery had been acked before.
+    pub mistaken: Vec<String>,
     /// Jobs of which nothing is left, and whose time to live was over.
     pub expired: usize,
     /// Runs that ended well.
@@ -49,7 +51,8 @@ pub enum Rule {
     CancelledIsGone,
     /// No more attempts than were allowed.
     AttemptsAreLimited,
-    /// What was acknowledged as done runs no more, and a lease that is over settles nothing.
+    /// What was acknowledged as done runs no more, and a lease that is over settles nothing. An ack by such a lease may be
+    /// answered as done if the job is, by a later delivery.
     AckIsFinal,
     /// What was refused was not done, and nobody runs what nobody published.
     NothingFromNowhere,

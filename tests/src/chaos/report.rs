@@ -157,7 +157,7 @@ impl fmt::Display for Report {
         writeln!(f, "{:.1} s of faults: {}", faults.as_secs_f64(), kinds.join(", "))?;
         let [calls, duplicates, refused, unknown] = self.calls;
         writeln!(f, "{calls} requests: {duplicates} duplicates, {refused} not done, {unknown} unknown")?;
-        let Audit { acknowledged, done, cut, expired, lost, undone, .. } = audit;
+        let Audit { acknowledged, done, cut, expired, lost, undone, mistaken, .. } = audit;
         writeln!(
             f,
             "{jobs} jobs, {acknowledged} accepted; {runs} runs, {done} done, {cut} cut off; {expired} expired or done unseen"
@@ -168,7 +168,8 @@ impl fmt::Display for Report {
             lost.len(),
             undone.len()
         )?;
-        for (what, which) in [("lost", lost), ("undone", undone)] {
+        writeln!(f, "{} acks told of a later delivery's", mistaken.len())?;
+        for (what, which) in [("lost", lost), ("undone", undone), ("mistaken", mistaken)] {
             for which in which.iter().take(SHOWN) {
                 writeln!(f, "  {what}: {which}")?;
             }
