@@ -266,6 +266,18 @@ fn counters_that_do_not_add_up() {
 }
 
 #[test]
+fn an_ack_that_the_counters_do_not_know() {
+    let mut history = history();
+    calls(&mut history).push(call(Asked::Settle(us(100), End::Done), 150, 160, Answer::Done(0)));
+    history.jobs.get_mut("a").expect("the job").ttl = Some(1_000);
+    let counters = &mut history.ledgers.get_mut("q").expect("the queue").counters;
+    (counters.acked, counters.expired) = (0, 1);
+    assert_eq!(broken(&history), [Rule::CountersAddUp]);
+    calls(&mut history)[1].to = us(2_200);
+    assert_eq!(broken(&history), [], "the lease was over, and the job may have expired");
+}
+
+#[test]
 fn keys_that_are_left_and_parts_that_misbehave() {
     let mut history = history();
     history.keys.push("{dl:0.0}:q:state".to_string());

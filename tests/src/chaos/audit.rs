@@ -2,7 +2,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::case::Case;
-use super::history::{Answer, Asked, End, History, Ledger, Run, Story};
+use super::expected::Expected;
+use super::history::{End, History, Ledger, Run};
 
 /// Every acknowledgement of a history held against what is promised.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -129,62 +130,6 @@ impl Audit {
         for what in wrong {
             self.break_rule(Rule::CountersAddUp, None, format!("queue {queue}: {what}: {counters:?}"));
         }
-    }
-}
-
-/// What the counters of a queue can be, by what its clients and consumers saw: at least, and at most.
-struct Expected {
-    published: [usize; 2],
-    cancelled: [usize; 2],
-    acked: [usize; 2],
-    expired: [usize; 2],
-}
-
-impl Expected {
-    fn of(history: &History, queue: &str) -> Expected {
-        let jobs: BTreeMap<&str, &Story> = history
-            .jobs
-            .iter()
-            .filter(|(_, job)| job.queue == queue)
-            .map(|(id, job)| (id.as_str(), job))
-            .collect();
-        let calls = |is: fn(&Asked) -> bool, known: fn(Answer) -> bool| {
-            let calls = jobs.values().flat_map(|job| &job.calls);
-            calls.filter(|call| is(&call.what) && known(call.answer)).count()
-        };
-        let done = |answer| matches!(answer, Answer::Done(_));
-        let maybe = |answer| matches!(answer, Answer::Done(_) | Answer::Unknown);
-        let publish = |asked: &Asked| matches!(asked, Asked::Publish(_));
-        let cancel = |asked: &Asked| *asked == Asked::Cancel;
-        let ack = |asked: &Asked| matches!(asked, Asked::Settle(_, End::Done));
-        let runs = history.runs.iter().filter(|run| jobs.contains_key(run.id.as_str()));
-        let ended = runs.filter(|run| matches!(run.end, Some((End::Done, _))));
-        let ended: std::collections::BTreeSet<(&str, u64)> =
-            ended.map(|run| (run.id.as_str(), run.published)).collect();
-        let mortal = jobs.values().filter(|job| job.ttl.is_some());
-        let mortal: usize =
-            mortal.map(|job| job.calls.iter().filter(|call| publish(&call.what)).count()).sum();
-        Expected {
-            published: [calls(publish, done), calls(publish, maybe)],
-            cancelled: [calls(cancel, done), calls(cancel, maybe)],
-            acked: [calls(ack, done), ended.len()],
-            expired: [0, mortal],
-        }
-    }
-
-    fn differences(&self, ledger: &Ledger) -> Vec<String> {
-        let counters = &ledger.counters;
-        let pairs = [
-            ("published", counters.published, self.published),
-            ("cancelled", counters.cancelled, self.cancelled),
-            ("acked", counters.acked, self.acked),
-            ("expired", counters.expired, self.expired),
-        ];
-        let wrong = pairs.into_iter().filter(|(_, said, [least, most])| {
-            let said = usize::try_from(*said).unwrap_or(usize::MAX);
-            said < *least || said > *most
-        });
-        wrong.map(|(name, said, [least, most])| format!("{name} is {said}, not {least} to {most}")).collect()
     }
 }
 

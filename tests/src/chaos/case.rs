@@ -196,15 +196,11 @@ impl Case<'_> {
 
     /// When another grant may come at the earliest, in ms, and whether an extension of the lease may be lost.
     fn free_at(&self, before: &Run, after: &Run) -> (u64, bool) {
-        let (mut ends, mut may_be_lost) = (before.ends, false);
-        for call in &self.story.calls {
-            if let (Asked::Extend(fence), Answer::Done(until)) = (call.what, call.answer)
-                && fence == before.fence
-            {
-                ends = ends.max(until);
-                may_be_lost |= self.may_lose_call(call);
-            }
-        }
+        let ends = self.story.lease_end(before);
+        let extension = Asked::Extend(before.fence);
+        let mut extended = self.story.calls.iter().filter(|call| call.what == extension);
+        let may_be_lost =
+            extended.any(|call| matches!(call.answer, Answer::Done(_)) && self.may_lose_call(call));
         let is_same = before.published == after.published;
         let free = match before.end {
             Some((_, at)) if !is_same => at / 1_000,

@@ -174,6 +174,18 @@ pub struct Letter {
     pub attempt: u16,
 }
 
+impl Story {
+    /// When the lease of a run ends that was extended as clients were told, in ms.
+    pub(super) fn lease_end(&self, run: &Run) -> u64 {
+        let extended = self.calls.iter().filter(|call| call.what == Asked::Extend(run.fence));
+        let ends = extended.filter_map(|call| match call.answer {
+            Answer::Done(ends) => Some(ends),
+            _ => None,
+        });
+        ends.fold(run.ends, u64::max)
+    }
+}
+
 impl Call {
     /// Whether it was under way at this time in ms, which is rounded up or down.
     pub(super) fn published(&self, ms: u64) -> bool {

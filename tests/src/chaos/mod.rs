@@ -7,6 +7,7 @@ mod audit;
 mod case;
 mod director;
 mod door;
+mod expected;
 mod history;
 mod load;
 mod parts;
