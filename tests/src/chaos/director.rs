@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,6 +15,11 @@ use crate::{Append, until};
 /// which it counts in whole seconds.
 const EVERYSEC: u64 = 2_000_000;
 const LOOK_AGAIN: u64 = 100;
+/// What does not live is started again after so long.
+const REVIVAL: Duration = Duration::from_millis(250);
+/// On two busy cores a process may take so long to get ready for signals.
+const YOUTH: Duration = Duration::from_secs(2);
+const SIGTERM: i32 = 15;
 const WATCH: Duration = Duration::from_millis(50);
 /// What the service ends with if it finds no Redis when it starts: whoever started it is to try again.
 const NO_REDIS: i32 = 3;
@@ -25,8 +31,8 @@ pub(super) struct Director<'a> {
     parts: &'a mut Parts,
     append: Append,
     sampler: Option<Sampler>,
-    /// Who is asked to end.
-    told: Vec<Fault>,
+    /// Who is asked to end, and whether it was so young that it may not have known what SIGTERM means.
+    told: Vec<(Fault, bool)>,
     steps: BTreeMap<(u64, usize), Step>,
     pub(super) events: Vec<Happened>,
     pub(super) losses: Vec<Loss>,
@@ -89,7 +95,7 @@ impl<'a> Director<'a> {
         let faults = (0..self.parts.workers.len()).map(Fault::StopWorker).chain([Fault::StopService]);
         for fault in faults {
             let Some(status) = self.part(fault).as_mut().and_then(crate::Process::ended) else { continue };
-            if self.told.contains(&fault) {
+            if self.told(fault).is_some() || self.age(fault) < REVIVAL {
                 continue;
             }
             self.judge(fault, status);
@@ -98,12 +104,24 @@ impl<'a> Director<'a> {
         }
     }
 
+    fn told(&self, fault: Fault) -> Option<bool> {
+        self.told.iter().find(|(told, _)| *told == fault).map(|(_, is_young)| *is_young)
+    }
+
+    fn age(&self, fault: Fault) -> Duration {
+        match fault {
+            Fault::StopWorker(worker) => self.parts.age(worker),
+            _ => self.parts.age(usize::MAX),
+        }
+    }
+
     fn judge(&mut self, fault: Fault, status: ExitStatus) {
+        let told = self.told(fault);
+        let is_well = told.is_some() && status.success();
+        let was_unready = told == Some(true) && status.signal() == Some(SIGTERM);
         let found_no_redis = fault == Fault::StopService && status.code() == Some(NO_REDIS);
-        let is_well = status.success() && self.told.contains(&fault);
-        if !is_well && (!found_no_redis || self.parts.listens()) {
-            self.oddities
-                .push(format!("{fault:?}: it ended with {status}, told: {}", self.told.contains(&fault)));
+        if !(is_well || was_unready || found_no_redis && !self.parts.listens()) {
+            self.oddities.push(format!("{fault:?}: it ended with {status}, told: {}", told.is_some()));
         }
     }
 
@@ -119,7 +137,7 @@ impl<'a> Director<'a> {
     }
 
     fn begin(&mut self, fault: Fault, lasts: u64) -> Option<Step> {
-        if self.told.iter().any(|told| told.is_of_part(fault)) {
+        if self.told.iter().any(|(told, _)| told.is_of_part(fault)) {
             self.note(format!("{fault:?} is left out: it has not ended yet"), false);
             return None;
         }
@@ -183,7 +201,8 @@ impl<'a> Director<'a> {
 
     fn signal(&mut self, fault: Fault, name: &str) {
         if name == "TERM" {
-            self.told.push(fault);
+            let is_young = self.age(fault) < YOUTH;
+            self.told.push((fault, is_young));
         }
         match self.part(fault).as_mut().map(|part| (part.ended(), part)) {
             Some((None, part)) => part.signal(name),
@@ -200,7 +219,7 @@ impl<'a> Director<'a> {
             None => self.oddities.push(format!("{fault:?}: it had not ended after {ENDS:?}")),
             Some(status) => self.judge(fault, status),
         }
-        self.told.retain(|told| *told != fault);
+        self.told.retain(|(told, _)| *told != fault);
         self.start(fault);
         self.note(format!("the end of {fault:?}"), true);
         None

@@ -31,6 +31,8 @@ pub(super) struct Parts {
     directory: PathBuf,
     program: PathBuf,
     starts: usize,
+    /// When each worker, and then the service, was started last.
+    started: [Instant; WORKERS + 1],
 }
 
 /// A process, when it is there.
@@ -58,6 +60,7 @@ impl Parts {
             directory: directory.to_path_buf(),
             program: program.to_path_buf(),
             starts: 0,
+            started: [Instant::now(); WORKERS + 1],
         };
         if failover {
             parts.follow(1, 0).expect("a replica");
@@ -109,6 +112,12 @@ impl Parts {
         let mut command = self.command(&name);
         command.args(["work", &self.links[worker].url(), WORKED, &name]).arg(record);
         self.workers[worker] = Some(Process::start(&mut command));
+        self.started[worker] = Instant::now();
+    }
+
+    /// How long ago a worker, or the service if it is none's number, was started.
+    pub(super) fn age(&self, worker: usize) -> Duration {
+        self.started[worker.min(WORKERS)].elapsed()
     }
 
     /// Whether the service that was started last answers.
@@ -123,6 +132,7 @@ impl Parts {
         command.args(["serve", "--listen", "127.0.0.1:0", "--timeout", "2s"]);
         command.args(["--redis", &self.links[SERVICE_LINK].url()]);
         self.service = Some(Process::start(&mut command));
+        self.started[WORKERS] = Instant::now();
         let (log, whereabouts) = (self.directory.join(format!("{name}.log")), self.whereabouts.clone());
         thread::spawn(move || {
             let end = Instant::now() + LISTENS;
