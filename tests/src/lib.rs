@@ -1,6 +1,7 @@
 //! What the tests share: real servers, a store on one of them, the dump of all it holds, and the simulator.
 #![forbid(unsafe_code)]
 
+pub mod chaos;
 mod dump;
 mod flavour;
 mod flood;

@@ -30,14 +30,22 @@ impl Process {
         self.0.try_wait().expect("a child of this process")
     }
 
+    /// Sends it a signal by name: `TERM`, `STOP`, `CONT`.
+    ///
+    /// # Panics
+    /// If that cannot be done.
+    pub fn signal(&self, name: &str) {
+        let id = self.0.id().to_string();
+        let told = Command::new("kill").args([&format!("-{name}"), &id]).status().expect("the kill command");
+        assert!(told.success(), "kill -{name} {id}: {told}");
+    }
+
     /// Asks it to end (SIGTERM) and waits until it has.
     ///
     /// # Panics
     /// If it does not end.
     pub fn terminate(mut self) -> ExitStatus {
-        let id = self.0.id().to_string();
-        let told = Command::new("kill").args(["-TERM", &id]).status().expect("the kill command");
-        assert!(told.success(), "kill -TERM {id}: {told}");
+        self.signal("TERM");
         until("the end of a process", PATIENCE, || self.ended())
     }
 }

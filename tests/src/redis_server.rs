@@ -11,6 +11,8 @@ use crate::{Connection, Flavour, Process, until};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 const PORTS_TRIED: usize = 5;
+const FIRST_PORT: u32 = 12_000;
+const PORTS: u32 = 16_000;
 
 /// How the server keeps what it accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,9 +37,12 @@ pub struct Options {
     pub maxmemory: Option<u64>,
     /// Users as Redis's config writes them: `alice on >secret ~* +@all`.
     pub users: Vec<String>,
+    /// Where it keeps its files, which then stay; a directory of its own if `None`.
+    pub directory: Option<PathBuf>,
 }
 
-/// A server on a free port of this machine with a directory of its own; both go when it is dropped.
+/// A server on a free port of this machine with a directory of its own; both go when it is dropped, unless the
+/// directory was given.
 #[derive(Debug)]
 pub struct RedisServer {
     options: Options,
@@ -54,7 +59,7 @@ impl RedisServer {
     /// If it does not.
     pub fn start(options: Options) -> RedisServer {
         let flavour = options.flavour.clone().unwrap_or_else(Flavour::usual);
-        let directory = directory();
+        let directory = options.directory.clone().unwrap_or_else(directory);
         fs::create_dir_all(&directory).expect("a temporary directory");
         let mut server = RedisServer { options, flavour, directory, port: 0, child: None };
         let started = (0..PORTS_TRIED).any(|_| {
@@ -113,6 +118,22 @@ impl RedisServer {
         assert!(self.spawn(), "{} does not start again:\n{}", self.flavour.path.display(), self.log());
     }
 
+    /// Lets it stand still (SIGSTOP) until [`resume`](RedisServer::resume).
+    ///
+    /// # Panics
+    /// If it is not running.
+    pub fn pause(&self) {
+        self.child.as_ref().expect("a running server").signal("STOP");
+    }
+
+    /// Lets it go on (SIGCONT).
+    ///
+    /// # Panics
+    /// If it is not running.
+    pub fn resume(&self) {
+        self.child.as_ref().expect("a running server").signal("CONT");
+    }
+
     fn spawn(&mut self) -> bool {
         let log = File::create(self.directory.join("log")).expect("a log file");
         let mut command = Command::new(&self.flavour.path);
@@ -164,7 +185,9 @@ impl RedisServer {
 impl Drop for RedisServer {
     fn drop(&mut self) {
         self.kill();
-        let _ = fs::remove_dir_all(&self.directory);
+        if self.options.directory.is_none() {
+            let _ = fs::remove_dir_all(&self.directory);
+        }
     }
 }
 
@@ -174,7 +197,11 @@ fn directory() -> PathBuf {
     std::env::temp_dir().join(format!("delayline-{}-{number}", process::id()))
 }
 
+/// A port below those that the system gives to connections, so that none of these takes it while the server is down.
 fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-    listener.local_addr().expect("its address").port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let first = process::id().wrapping_mul(131);
+    let numbers = (0..PORTS).map(|_| first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % PORTS);
+    let mut ports = numbers.filter_map(|number| u16::try_from(FIRST_PORT + number).ok());
+    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port")
 }

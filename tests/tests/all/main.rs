@@ -3,6 +3,7 @@
 
 mod acl;
 mod audit;
+mod chaos;
 mod conformance;
 mod cost;
 mod coverage;

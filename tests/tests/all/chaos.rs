@@ -1,0 +1,39 @@
+//! Chaos on real parts. `DELAYLINE_CHAOS_SECONDS` says for how long in all, 60 unless it is set.
+
+use std::path::PathBuf;
+
+use delayline_tests::Append;
+use delayline_tests::chaos::{self, Options, base};
+
+use crate::quiet::quiet;
+
+const MODES: u64 = 3;
+const SECONDS: u64 = 60;
+
+#[test]
+fn a_redis_that_syncs_always_loses_nothing() {
+    let report = run(0, Append::Always, false);
+    assert!(report.audit.lost.is_empty() && report.audit.undone.is_empty());
+}
+
+#[test]
+fn a_redis_that_syncs_every_second_loses_its_last_second_at_most() {
+    run(1, Append::EverySecond, false);
+}
+
+#[test]
+fn a_replica_that_takes_over_lacks_what_it_never_had_and_nothing_else() {
+    run(2, Append::Always, true);
+}
+
+fn run(mode: u64, append: Append, failover: bool) -> chaos::Report {
+    let _quiet = quiet();
+    let seconds = std::env::var("DELAYLINE_CHAOS_SECONDS").ok().and_then(|text| text.parse().ok());
+    let seconds = (seconds.unwrap_or(SECONDS) / MODES).max(1);
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_chaos"));
+    let seed = base().wrapping_add(mode);
+    let report = chaos::run(&Options { seconds, seed, append, failover, keep: None, program });
+    println!("{report}");
+    assert!(report.audit.violations.is_empty(), "{report}");
+    report
+}
