@@ -273,20 +273,24 @@ impl Engine {
     }
 
     /// The next round trip to make, if there is one that `credit` can pay for.
+    ///
+    /// Under a finite credit take all events first, and pay for the jobs that they hand out: `credit` is what is left
+    /// then. The engine asks for no job whose delivery and verdict that does not cover, and releases what resends have
+    /// made too dear.
     #[must_use]
     pub fn poll_transmit(&mut self, credit: Credit) -> Option<Transmit<'_>> {
+        let Engine { base, flights, publisher, settler, changer, consumer, pump, .. } = self;
+        let finite = credit != Credit::UNLIMITED;
+        base.allowance = finite.then_some(credit);
         if credit.trips == 0 {
             return None;
         }
-        let Engine { base, flights, publisher, settler, changer, consumer, pump, .. } = self;
-        let finite = Purse::is_finite(credit);
-        let untold = if finite { base.events.iter().filter(|event| matches!(event, Event::Run(_))).count() } else { 0 };
         let verdicts = if finite { settler.shards(base) } else { BTreeSet::new() };
         let shards = base.config.shards;
         let purse = |consumer: &Consumer| {
             let mut verdicts = verdicts.clone();
             verdicts.extend(consumer.shards(shards));
-            Purse::new(credit, untold + consumer.promised(), &verdicts)
+            Purse::new(credit, consumer.promised(), &verdicts)
         };
         let least = match purse(consumer).has_free_trip() {
             _ if !finite || consumer.held() == 0 => 0,
@@ -301,6 +305,9 @@ impl Engine {
         pump.form(base, flights);
         let only_verdicts = finite && !purse(consumer).has_free_trip();
         let ticket = flights.transmit(base, only_verdicts)?;
+        if let Some(allowance) = &mut base.allowance {
+            allowance.trips -= 1;
+        }
         flights.transmitted(ticket)
     }
 

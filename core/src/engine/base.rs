@@ -3,8 +3,8 @@ use alloc::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Answer, ClockModel, Config, Event, Fault, Held, Identity, Key, Millis, QueueName, Shard, Ticket, Token,
-    Wheel,
+    Answer, ClockModel, Config, Credit, Event, Fault, Held, Identity, Key, Millis, QueueName, Shard, Ticket,
+    Token, Wheel,
 };
 
 /// How soon what makes no progress is tried again.
@@ -22,6 +22,8 @@ pub(super) struct Base {
     pub(super) events: VecDeque<Event>,
     pub(super) wakeable: bool,
     pub(super) draining: bool,
+    /// What the driver could still pay for when it was last asked, less what was handed out since; `None` for all.
+    pub(super) allowance: Option<Credit>,
     sequence: u64,
 }
 
@@ -56,6 +58,7 @@ impl Base {
             events: VecDeque::new(),
             wakeable: false,
             draining: false,
+            allowance: None,
             sequence: 0,
         }
     }
@@ -64,6 +67,21 @@ impl Base {
     pub(super) fn next_sequence(&mut self) -> u64 {
         self.sequence += 1;
         self.sequence
+    }
+
+    /// How many jobs can be delivered, if a round trip is kept for their verdicts.
+    pub(super) fn deliverable(&self) -> usize {
+        let Some(Credit { trips, per_job }) = self.allowance else { return usize::MAX };
+        let jobs = trips.saturating_sub(1).checked_div(per_job);
+        jobs.map_or(usize::MAX, |jobs| usize::try_from(jobs).unwrap_or(usize::MAX))
+    }
+
+    /// So many jobs are handed out.
+    pub(super) fn deliver(&mut self, jobs: usize) {
+        if let Some(Credit { trips, per_job }) = &mut self.allowance {
+            let cost = u64::from(*per_job) * jobs as u64;
+            *trips = trips.saturating_sub(u32::try_from(cost).unwrap_or(u32::MAX));
+        }
     }
 
     pub(super) fn after(&mut self, ms: u64, timer: Timer) -> Key {

@@ -241,7 +241,10 @@ impl Consumer {
 
     /// How many jobs may come that nobody has delivered yet.
     pub(super) fn promised(&self) -> usize {
-        self.queues.values().map(|asked| asked.flying.as_ref().map_or(0, |(_, promise)| promise.count())).sum()
+        self.queues
+            .values()
+            .map(|asked| asked.flying.as_ref().map_or(0, |(_, promise)| promise.count()))
+            .sum()
     }
 
     /// The shards that will get verdicts on jobs that are here, or may come.
@@ -293,7 +296,8 @@ impl Consumer {
             max_bytes: base.config.reserve_bytes,
             wakeable: base.wakeable,
         };
-        let resend_ms = lease_ms.min(base.config.resend_ms);
+        let longest_ms = if count > 0 { lease_ms } else { u64::MAX };
+        let resend_ms = base.config.resend_ms.min(longest_ms);
         let batch = flights.submit(base, Lane::Reserve(queue.clone()), command, resend_ms);
         asked.flying = Some((batch, promise));
         self.poll_after(base, queue, base.config.poll_ms);
@@ -383,10 +387,7 @@ impl Consumer {
             self.takes.unpromise(tokens);
         }
         if let Some(asked) = self.queues.get_mut(queue).filter(|_| matches!(promise, Promise::Leave)) {
-            asked.registered = !base.draining;
-            if asked.registered {
-                self.leaving.insert(queue.clone());
-            }
+            asked.registered = false;
         } else if matches!(fault, Fault::Broken(_)) {
             base.events.push_back(Event::Fault(fault.clone()));
             self.poll_after(base, queue, STUCK_MS);
@@ -397,24 +398,24 @@ impl Consumer {
         None
     }
 
-    /// The jobs, unless their leases ended before the answer came, or this engine is to take nothing more: then they are
-    /// released, and the queue is asked again.
+    /// The jobs, unless their leases ended before the answer came, this engine is to take nothing more, or it cannot pay
+    /// for their delivery: then they are released, and the queue is asked again.
     fn still_held(
         &mut self,
         base: &mut Base,
         settler: &mut Settler,
         granted: &Granted,
-        jobs: Vec<Job>,
+        mut jobs: Vec<Job>,
     ) -> Vec<Job> {
-        if !base.draining && base.now < granted.lease_end {
-            return jobs;
-        }
-        for Job { lease, .. } in jobs {
+        let most = if base.draining || base.now >= granted.lease_end { 0 } else { base.deliverable() };
+        let surplus = jobs.split_off(most.min(jobs.len()));
+        base.deliver(jobs.len());
+        for Job { lease, .. } in surplus {
             let release = Settlement::Release { after_ms: 0 };
             settler.settle(base, &lease.queue, (lease.id, lease.fence), release, Whose::Nobody);
             self.hungry.insert(lease.queue);
         }
-        Vec::new()
+        jobs
     }
 
     fn run(&mut self, base: &mut Base, jobs: Vec<Job>, sent: Millis, granted: &Granted) {

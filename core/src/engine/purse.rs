@@ -2,8 +2,8 @@ use alloc::collections::BTreeSet;
 
 use crate::{Command, Credit, Shard};
 
-/// What a driver can still pay for, and what of it is spoken for: the deliveries that grants under way or not yet handed
-/// out will need, and a round trip a shard for the verdicts. Without that, a worker with 50 requests and a push for each
+/// What a driver can still pay for, and what of it is spoken for: the deliveries that grants under way will need, and a
+/// round trip a shard for the verdicts. Without that, a worker with 50 requests and a push for each
 /// job took 100 jobs, settled none, and left them all to their leases.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Purse {
@@ -20,11 +20,6 @@ impl Purse {
         Purse { credit, owed, spare: u64::from(!verdicts.is_empty()) }
     }
 
-    /// Whether there is a limit at all.
-    pub(super) fn is_finite(credit: Credit) -> bool {
-        credit != Credit::UNLIMITED
-    }
-
     /// Whether a round trip can be made that carries no verdict.
     pub(super) fn has_free_trip(&self) -> bool {
         u64::from(self.credit.trips) > self.owed + self.spare
@@ -32,7 +27,7 @@ impl Purse {
 
     /// How many jobs a reserve may bring, if it, their deliveries, and their verdict, sent twice, are to be paid for.
     pub(super) fn affords(&self, reserve_max: u16, owes_verdict: bool) -> u16 {
-        if !Purse::is_finite(self.credit) {
+        if self.credit == Credit::UNLIMITED {
             return Command::GRANTS_MAX.max(reserve_max);
         }
         let verdict = u64::from(!owes_verdict) + (1 - self.spare);

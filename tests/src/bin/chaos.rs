@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
-use delayline_tests::Append;
-use delayline_tests::chaos::{self, Options, base};
+use delayline_tests::chaos::{self, Options};
+use delayline_tests::{Append, seeds};
 
 #[derive(Parser)]
 #[command(name = "chaos", about = "Runs chaos on real parts, then audits every acknowledged job")]
@@ -54,7 +54,8 @@ fn run(arguments: Arguments) -> ExitCode {
         Kept::Off => Append::Off,
     };
     let program = std::env::current_exe().expect("a path to this program");
-    let options = Options { seconds, seed: seed.unwrap_or_else(base), append, failover, keep, program };
+    let options =
+        Options { seconds, seed: seed.unwrap_or_else(seeds::base), append, failover, keep, program };
     let report = chaos::run(&options);
     println!("{report}");
     if report.audit.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

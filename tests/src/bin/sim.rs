@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use delayline_tests::sim::{Args, command_line};
 
 fn main() -> ExitCode {
-    delayline_tests::sim::search(delayline_tests::sim::Args::parse())
+    command_line(&Args::parse())
 }

@@ -16,7 +16,6 @@ mod proxy;
 mod report;
 mod request;
 mod sampler;
-mod seed;
 mod settling;
 mod worker;
 
@@ -34,7 +33,6 @@ pub use history::{Answer, Asked, Call, End, Happened, History, Ledger, Letter, L
 pub use plan::{Failover, Fault, Plan, Planned};
 pub use proxy::{Passage, Proxy};
 pub use report::Report;
-pub use seed::base;
 pub use worker::{BURIED, failed, work};
 
 use crate::{Append, Random};

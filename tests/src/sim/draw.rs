@@ -1,9 +1,7 @@
 //! Plans out of seeds. Each seed draws which faults exist at all, and how often: a swarm (Groce et al., 2012).
 
 use super::names;
-use super::plan::{
-    Act, Asks, Blow, Edge, JobPlan, NodePlan, Plan, Pump, QueuePlan, Rates, Strikes, Why,
-};
+use super::plan::{Act, Asks, Blow, Edge, JobPlan, NodePlan, Plan, Pump, QueuePlan, Rates, Strikes, Why};
 use crate::Random;
 
 const SPAN_MS: u64 = 20_000;
@@ -26,7 +24,7 @@ impl Plan {
         };
         plan.nodes = nodes(&mut shape, plan.queues.len());
         plan.acts = draw_acts(&mut acts, &plan);
-        if shape.percent(4) {
+        if shape.percent(6) {
             plan.rates = Rates::default();
         } else {
             plan.blows = draw_blows(&mut blows, &plan);
@@ -107,7 +105,11 @@ fn node(random: &mut Random, queues: usize, first: bool) -> NodePlan {
         drift_ppm: i64::try_from(drift).unwrap_or(0) - 90,
         slots: if subscriptions.is_empty() { 0 } else { of(random, 1..=12) },
         subscriptions,
-        pump: if first { Pump::Always } else { *random.pick(&[Pump::Never, Pump::WhileTaking, Pump::Always]) },
+        pump: if first {
+            Pump::Always
+        } else {
+            *random.pick(&[Pump::Never, Pump::WhileTaking, Pump::Always])
+        },
         lease_ms: edge.as_ref().map_or(random.number(1_000..=6_000), |edge| 3 * edge.deadline_ms + 3_000),
         poll_ms: random.number(500..=10_000),
         pump_lease_ms: random.number(1_000..=10_000),
@@ -214,7 +216,8 @@ pub(super) fn draw_job(random: &mut Random, queue: usize, job: u32, at_ms: u64) 
         backoff_ms: random.pick(&[vec![], vec![700], vec![100, 2_000]]).clone(),
         lost_delay_ms: random.percent(10).then(|| random.number(0..=2_000)),
         timeout_ms: random.number(100..=30_000),
-        bytes: if random.percent(4) { 5_000 } else { 2 },
+        bytes: if random.percent(8) { 5_000 } else { 2 },
+        dense: random.percent(50),
         replace: false,
     }
 }

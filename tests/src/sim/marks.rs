@@ -21,7 +21,7 @@ pub const PATHS: [&str; 36] = [
     "a dead letter runs again",
     "a dead letter is purged",
     "a job expires while it is held",
-    "a job may have expired",
+    "waiting jobs expire",
     "a waiting job is replaced",
     "a replacement finds a held job",
     "a cancel takes a job",

@@ -7,12 +7,15 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod clock;
+mod command_line;
 mod draw;
 mod marks;
 mod model;
 mod names;
 mod node;
 mod plan;
+#[allow(clippy::disallowed_methods, clippy::disallowed_types)]
+// how long it takes is told, and decides nothing
 mod search;
 mod shrink;
 mod store;
@@ -20,14 +23,18 @@ mod story;
 mod summary;
 mod world;
 
+pub use command_line::{Args, command_line};
 pub use delayline_embedded::Bug;
 pub use marks::{Marks, PATHS};
 pub use model::Violation;
 pub use plan::Plan;
-pub use search::{Args, search};
+pub use search::{Found, Search};
 pub use shrink::shrink;
 pub use story::Story;
+pub use summary::Summary;
 pub use world::{Failure, Report};
+
+use delayline_core::Shards;
 
 use crate::RedisStore;
 
@@ -39,8 +46,8 @@ const DELIVERY_MS: u64 = 300;
 /// # Errors
 /// The first promise that was broken.
 pub fn run(plan: &Plan, bug: Option<Bug>, story: Option<Story>) -> Result<Report, Box<Failure>> {
-    let mut store = store::Memory::new(&names::keys(plan.shards), bug);
-    world::World::new(plan, &mut store, story).play()
+    let mut memory = store::Memory::new(&names::keys(plan.shards), bug);
+    world::World::new(plan, &mut memory, story).play()
 }
 
 /// Plays a plan on a real server, which holds nothing else.
@@ -51,6 +58,11 @@ pub fn run(plan: &Plan, bug: Option<Bug>, story: Option<Story>) -> Result<Report
 /// # Panics
 /// If the server is lost.
 pub fn run_on(server: RedisStore, plan: &Plan, story: Option<Story>) -> Result<Report, Box<Failure>> {
-    let mut store = store::Server::new(server);
-    world::World::new(plan, &mut store, story).play()
+    let mut server = store::Server::new(server);
+    world::World::new(plan, &mut server, story).play()
+}
+
+/// The shards of a plan's deployment.
+pub fn shards(plan: &Plan) -> Shards {
+    names::keys(plan.shards).shards()
 }

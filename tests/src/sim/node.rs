@@ -1,8 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use delayline_core::{
-    Config, Engine, Held, Identity, Millis, Pumping, Shards, Subscription, Ticket, Token,
-};
+use delayline_core::{Config, Engine, Held, Identity, Millis, Pumping, Shards, Subscription, Ticket, Token};
 
 use super::DELIVERY_MS;
 use super::clock::Clock;
@@ -60,7 +58,13 @@ pub(super) enum Asked {
 impl Node {
     pub(super) fn new(plan: &NodePlan, shards: u16, network: Random) -> Node {
         let limits = plan.edge.clone();
-        let edge = limits.map(|limits| EdgeRun { limits, trips: 0, ends: Millis(0), dies_in: None, draining: false });
+        let edge = limits.map(|limits| EdgeRun {
+            limits,
+            trips: 0,
+            ends: Millis(0),
+            dies_in: None,
+            draining: false,
+        });
         Node {
             engine: None,
             config: config(plan, shards),
@@ -107,14 +111,26 @@ impl Node {
     }
 
     /// How long before its end an edge process must take nothing new.
-    pub(super) fn leave_ms(&self) -> u64 {
+    fn leave_ms(&self) -> u64 {
         DELIVERY_MS + 2 * self.config.flight_ms
     }
 
     /// Whether somebody waits for more than jobs.
     pub(super) fn has_callers(&self) -> bool {
-        let publishes = self.engine.as_ref().is_some_and(|engine| engine.room() < self.config.pending_jobs);
-        publishes || self.asked.values().any(|asked| !matches!(asked, Asked::Take))
+        let publishes = |engine: &Engine| engine.room() < self.config.pending_jobs && self.edge.is_none();
+        self.engine.as_ref().is_some_and(publishes)
+            || self.asked.values().any(|asked| !matches!(asked, Asked::Take))
+    }
+
+    /// When an edge process must look at its clock.
+    pub(super) fn edge_wakes(&self) -> Option<Millis> {
+        let edge = self.edge.as_ref()?;
+        Some(if edge.draining { edge.ends } else { self.leaves(edge) })
+    }
+
+    /// From when on an edge process takes nothing new.
+    pub(super) fn leaves(&self, edge: &EdgeRun) -> Millis {
+        Millis(edge.ends.0.saturating_sub(self.leave_ms()))
     }
 
     pub(super) fn is_idle(&self) -> bool {

@@ -194,6 +194,8 @@ pub struct JobPlan {
     pub lost_delay_ms: Option<u64>,
     pub timeout_ms: u64,
     pub bytes: usize,
+    /// Whether the body cannot be compressed.
+    pub dense: bool,
     pub replace: bool,
 }
 
@@ -304,6 +306,11 @@ impl Plan {
     /// Whether nothing fails in it.
     pub(super) fn is_clear(&self) -> bool {
         self.rates == Rates::default() && self.blows.is_empty()
+    }
+
+    /// Whether nothing fails, and there is nothing but long-lived processes: then jobs are punctual.
+    pub(super) fn is_punctual(&self) -> bool {
+        self.is_clear() && self.nodes.iter().all(|node| node.edge.is_none())
     }
 
     /// How far clocks are set back, all in all.

@@ -100,7 +100,8 @@ impl Store for Server {
         let mut notices = Vec::new();
         for (channel, text) in self.store.heard() {
             for shard in keys.shards().iter() {
-                let wakes = self.hearing.iter().filter(|engine| keys.wake_channel(shard, **engine) == channel);
+                let wakes =
+                    self.hearing.iter().filter(|engine| keys.wake_channel(shard, **engine) == channel);
                 let ready = text.parse().map(Wakeup::Ready);
                 notices.extend(wakes.filter_map(|to| Some(Notice { to: *to, wakeup: ready.clone().ok()? })));
                 if keys.head_channel(shard) == channel {

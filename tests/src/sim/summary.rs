@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::io;
 use std::ops::Range;
@@ -18,18 +19,28 @@ pub(super) struct Part {
     accepted: u64,
     /// The most of the time for settling that a run took, in percent.
     settled_percent: u64,
-    pub(super) wall_ms: u64,
+    wall_ms: u64,
     marks: BTreeMap<String, u64>,
 }
 
-/// Parts, as they were run.
-#[derive(Debug, Default)]
-pub(super) struct Summary(Vec<Part>);
+/// What ranges of seeds came to: how much was run, how fast, and which rare paths were reached.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    parts: Vec<Part>,
+    took_ms: u64,
+}
 
 impl Part {
     pub(super) fn of(seeds: Range<u64>) -> Part {
-        let seeds = (seeds.start, seeds.end);
-        Part { seeds, steps: 0, virtual_ms: 0, accepted: 0, settled_percent: 0, wall_ms: 0, marks: BTreeMap::new() }
+        Part {
+            seeds: (seeds.start, seeds.end),
+            steps: 0,
+            virtual_ms: 0,
+            accepted: 0,
+            settled_percent: 0,
+            wall_ms: 0,
+            marks: BTreeMap::new(),
+        }
     }
 
     pub(super) fn add(&mut self, report: &Report) {
@@ -41,61 +52,76 @@ impl Part {
             *self.marks.entry(path.to_owned()).or_default() += times;
         }
     }
+
+    pub(super) fn took(&mut self, time: Duration) {
+        self.wall_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    }
 }
 
 impl Summary {
-    /// The parts in a file; none if it is not there.
+    pub(super) fn new(parts: Vec<Part>, took: Duration) -> Summary {
+        Summary { parts, took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX) }
+    }
+
+    /// The parts in a file; none if it is not there. Their time is that of all threads together.
     pub(super) fn read(file: &Path) -> io::Result<Summary> {
         let text = match fs::read_to_string(file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Summary::default()),
             text => text?,
         };
         let parts: Result<Vec<Part>, _> = text.lines().map(serde_json::from_str).collect();
-        Ok(Summary(parts?))
+        let parts = parts?;
+        Ok(Summary { took_ms: parts.iter().map(|part| part.wall_ms).sum(), parts })
     }
 
     pub(super) fn has(&self, seeds: &Range<u64>) -> bool {
-        self.0.iter().any(|part| part.seeds.0 <= seeds.start && seeds.end <= part.seeds.1)
+        self.parts.iter().any(|part| part.seeds.0 <= seeds.start && seeds.end <= part.seeds.1)
     }
 
-    pub(super) fn add(&mut self, part: Part) {
-        self.0.push(part);
+    pub(super) fn with(mut self, other: Summary) -> Summary {
+        self.took_ms += other.parts.iter().map(|part| part.wall_ms).sum::<u64>();
+        self.parts.extend(other.parts);
+        self
     }
 
-    pub(super) fn extend(&mut self, other: Summary) {
-        self.0.extend(other.0);
+    /// The rare paths that no run reached.
+    pub fn missed(&self) -> Vec<&'static str> {
+        PATHS.into_iter().filter(|path| self.times(path) == 0).collect()
     }
 
-    /// How much was run.
-    pub(super) fn counted(&self) -> String {
-        let sum = |of: fn(&Part) -> u64| self.0.iter().map(of).sum::<u64>();
-        format!(
-            "{} seeds, {} jobs, {} steps, {} simulated hours, settled in at most {} % of the time there was",
+    fn times(&self, path: &str) -> u64 {
+        self.parts.iter().filter_map(|part| part.marks.get(path)).sum()
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sum = |of: fn(&Part) -> u64| self.parts.iter().map(of).sum::<u64>();
+        let (steps, virtual_ms, ms) =
+            (sum(|part| part.steps), sum(|part| part.virtual_ms), self.took_ms.max(1));
+        for path in PATHS {
+            writeln!(f, "{:>10}  {path}", self.times(path))?;
+        }
+        let missed = self.missed();
+        if !missed.is_empty() {
+            writeln!(f, "never reached: {}", missed.join(", "))?;
+        }
+        writeln!(
+            f,
+            "{} seeds, {} jobs, {steps} steps, {} simulated hours; settled in at most {} % of the time there was",
             sum(|part| part.seeds.1 - part.seeds.0),
             sum(|part| part.accepted),
-            sum(|part| part.steps),
-            sum(|part| part.virtual_ms) / 3_600_000,
-            self.0.iter().map(|part| part.settled_percent).max().unwrap_or(0),
-        )
-    }
-
-    /// How much was run, how fast, and which rare paths were reached and which were not.
-    pub(super) fn told(&self, took: Duration) -> String {
-        let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX).max(1);
-        let sum = |of: fn(&Part) -> u64| self.0.iter().map(of).sum::<u64>();
-        let (steps, virtual_ms) = (sum(|part| part.steps), sum(|part| part.virtual_ms));
-        let times = |path: &str| self.0.iter().filter_map(|part| part.marks.get(path)).sum::<u64>();
-        let reached = PATHS.iter().map(|path| (times(path), path)).filter(|(times, _)| *times > 0);
-        let reached: Vec<String> = reached.map(|(times, path)| format!("  {times:>10}  {path}")).collect();
-        let missed: Vec<&str> = PATHS.into_iter().filter(|path| times(path) == 0).collect();
-        format!(
-            "{}\n{}\nnever reached: {}\n{} ms: {} steps/s, {} simulated hours a second",
-            self.counted(),
-            reached.join("\n"),
-            if missed.is_empty() { "none of them".to_owned() } else { missed.join(", ") },
-            ms,
+            virtual_ms / 3_600_000,
+            self.parts.iter().map(|part| part.settled_percent).max().unwrap_or(0),
+        )?;
+        write!(
+            f,
+            "{}.{:03} s: {} steps/s, {}.{:02} simulated hours a second",
+            ms / 1000,
+            ms % 1000,
             steps * 1000 / ms,
             virtual_ms / ms * 1000 / 3_600_000,
+            virtual_ms / ms * 1000 / 36_000 % 100,
         )
     }
 }

@@ -8,23 +8,27 @@ mod oracles;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use delayline_core::story::{Line, Story as Teller};
 use delayline_core::wire::Form;
 use delayline_core::{
-    Command, Credit, Engine, Held, Identity, Keyspace, Lease, Reply, Ticket, Token, UnixMicros, Verdict,
+    Ask, Command, Credit, Engine, Held, Identity, Keyspace, Lease, Reply, Ticket, Token, UnixMicros, Verdict,
     Wakeup,
 };
 
 use super::marks::Marks;
 use super::model::{Checked, Ledger, Violation, Witness, ensure};
-use super::node::Node;
+use super::names;
+use super::node::{Asked, Node};
 use super::plan::{Act, Plan, QueuePlan, Rates, Strikes, Why};
 use super::store::Store;
-use super::{names, story::Story};
+use super::story::{self, Story};
 use crate::Random;
 
 /// When a run begins, by Redis's clock.
 pub(super) const EPOCH_MS: u64 = 1_760_000_000_000;
-const CHECK_EVERY: u64 = 64;
+/// The whole key space is looked at so often; in one seed of [`THOROUGH`] after every step.
+const CHECK_EVERY: u64 = 256;
+const THOROUGH: u64 = 64;
 const SPIN_MAX: u32 = 200;
 const LIMIT_STEPS: u64 = 400_000;
 
@@ -70,9 +74,9 @@ enum What {
     Notice(usize, u32, Wakeup),
     Hears(usize, u32),
     Done(usize, u32, Held, Verdict),
-    Settle(usize, u32, Lease, Verdict),
+    Settle(usize, u32, Box<(Lease, Verdict)>),
     Forget(usize, u32, Token),
-    Act(Act),
+    Act(Box<Act>),
     Start(usize),
     Strike(Strikes),
     Up,
@@ -116,6 +120,7 @@ struct Redis {
     log: Option<Vec<(UnixMicros, Command, Reply)>>,
 }
 
+#[allow(clippy::struct_excessive_bools)] // none of them follows from another
 pub(super) struct World<'a> {
     now_us: u64,
     agenda: BTreeMap<(u64, u64), What>,
@@ -145,6 +150,10 @@ pub(super) struct World<'a> {
     calm: bool,
     /// Whether nothing fails at all.
     clear: bool,
+    /// Whether jobs need not wait for a poll.
+    punctual: bool,
+    /// When the first node last had no slot free, or did not hear.
+    busy_us: u64,
     last_act_us: u64,
     /// From when the time to settle counts.
     anchor_us: u64,
@@ -155,12 +164,11 @@ pub(super) struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    pub(super) fn new(plan: &Plan, store: &'a mut dyn Store, story: Option<Story>) -> World<'a> {
+    pub(super) fn new(plan: &Plan, redis: &'a mut dyn Store, story: Option<Story>) -> World<'a> {
         let mut root = Random::new(plan.seed ^ 0x5ee_d0f_4e7);
         let mut stream = || Random::new(root.any());
         let (handlers, identities) = (stream(), stream());
-        let nodes: Vec<Node> =
-            plan.nodes.iter().map(|node| Node::new(node, plan.shards, stream())).collect();
+        let nodes: Vec<Node> = plan.nodes.iter().map(|node| Node::new(node, plan.shards, stream())).collect();
         let fails_over = |strikes: &Strikes| matches!(strikes, Strikes::Failover { .. });
         let uneven = |strikes: &Strikes| match strikes {
             Strikes::Jump { .. } | Strikes::RedisJump { .. } => true,
@@ -175,7 +183,7 @@ impl<'a> World<'a> {
             count: 0,
             steps: 0,
             trace: plan.seed,
-            store,
+            store: redis,
             redis: Redis { log: any(&fails_over).then(Vec::new), ..Redis::default() },
             keys: names::keys(plan.shards),
             queues: plan.queues.clone(),
@@ -192,9 +200,11 @@ impl<'a> World<'a> {
             live: BTreeMap::new(),
             versions: 100,
             story,
-            checks: if plan.seed.is_multiple_of(64) { 1 } else { CHECK_EVERY },
+            checks: if plan.seed.is_multiple_of(THOROUGH) { 1 } else { CHECK_EVERY },
             calm: false,
             clear: plan.is_clear(),
+            punctual: plan.is_punctual(),
+            busy_us: 0,
             last_act_us: plan.acts.iter().map(|act| act.at_ms * 1000).max().unwrap_or(0),
             anchor_us: 0,
             settled_us: None,
@@ -206,7 +216,7 @@ impl<'a> World<'a> {
             world.at(start.start_ms * 1000, What::Start(node));
         }
         for act in &plan.acts {
-            world.at(act.at_ms * 1000, What::Act(act.clone()));
+            world.at(act.at_ms * 1000, What::Act(Box::new(act.clone())));
         }
         for blow in &plan.blows {
             world.at(blow.at_ms * 1000, What::Strike(blow.what.clone()));
@@ -270,6 +280,13 @@ impl<'a> World<'a> {
         UnixMicros((EPOCH_MS * 1000 + self.now_us).saturating_add_signed(self.redis.ahead_us))
     }
 
+    /// Tells what happens at a node, if somebody wants to hear it.
+    fn tell(&mut self, node: usize, tell: impl FnOnce(&mut Teller) -> Vec<Line>) {
+        if let Some(story) = &mut self.story {
+            story.node(self.now_us, node, tell);
+        }
+    }
+
     fn alive(&self, node: usize, life: u32) -> bool {
         self.nodes[node].engine.is_some() && self.nodes[node].life == life
     }
@@ -305,22 +322,31 @@ impl<'a> World<'a> {
             }
             What::Done(node, life, held, verdict) if self.alive(node, life) => {
                 self.nodes[node].running.remove(&held);
+                self.tell(node, |story| story.settled(held, &verdict));
                 self.with(node, |engine, now| engine.settle(now, held, verdict))
             }
-            What::Settle(node, life, lease, verdict) if self.alive(node, life) => {
-                self.settle_taken(node, lease, verdict)
+            What::Settle(node, life, taken) if self.alive(node, life) => {
+                let (lease, verdict) = *taken;
+                self.ask(node, Asked::Other, Ask::Settle { lease, verdict })
             }
             What::Forget(node, life, token) if self.alive(node, life) => {
                 self.nodes[node].asked.remove(&token);
+                self.tell(node, |story| story.forgot(token));
                 self.with(node, |engine, now| engine.forget(now, token))
             }
             What::Hears(node, life) if self.alive(node, life) => self.hear(node),
             What::Arrive(request) => self.arrive(*request),
-            What::Act(act) if self.nodes[act.node].engine.is_some() => self.act(act),
+            What::Act(act) if self.nodes[act.node].engine.is_some() => self.act(*act),
             What::Start(node) if self.nodes[node].engine.is_none() => self.start(node),
-            What::Strike(strikes) if !self.calm => self.strike(strikes),
-            What::Up => self.up(),
-            What::Heal => self.heal(),
+            What::Strike(strikes) if !self.calm => self.strike(&strikes),
+            What::Up => {
+                self.redis.down = false;
+                Ok(())
+            }
+            What::Heal => {
+                self.heal();
+                Ok(())
+            }
             What::Settled => self.see_settled(),
             What::Purge => self.purge_dead(),
             What::Drain => self.drain(),
@@ -340,6 +366,10 @@ impl<'a> World<'a> {
         let identity = Identity(self.identities.any());
         let now = self.nodes[node].clock.at(self.now_us);
         self.nodes[node].start(identity, now);
+        if let Some(story) = &mut self.story {
+            story.forget(node);
+            story::print(self.now_us, "", &format!("node {node} starts as engine {identity}"));
+        }
         self.live.insert(identity, node);
         let (life, delay) = (self.nodes[node].life, self.nodes[node].network.number(100..=50_000));
         if self.nodes[node].edge.is_some() {
@@ -374,8 +404,13 @@ impl<'a> World<'a> {
     fn with(&mut self, node: usize, input: impl FnOnce(&mut Engine, delayline_core::Millis)) -> Checked {
         let now = self.nodes[node].clock.at(self.now_us);
         let Some(mut engine) = self.nodes[node].engine.take() else { return Ok(()) };
+        let busy = |engine: &Engine| node == 0 && engine.held() == usize::from(engine.config().slots);
+        let was_busy = busy(&engine);
         input(&mut engine, now);
         let result = self.drive(node, &mut engine, now);
+        if was_busy || busy(&engine) || !self.nodes[0].hears {
+            self.busy_us = self.now_us;
+        }
         self.nodes[node].engine = Some(engine);
         result?;
         self.after_edge(node)
@@ -385,6 +420,10 @@ impl<'a> World<'a> {
         let mut spins = 0;
         loop {
             let mut moved = false;
+            while let Some(event) = engine.poll_event() {
+                moved = true;
+                self.handle_event(node, event)?;
+            }
             loop {
                 let credit = self.credit(node);
                 let Some(transmit) = engine.poll_transmit(credit) else { break };
@@ -395,18 +434,13 @@ impl<'a> World<'a> {
                     (transmit.ticket, transmit.commands.to_vec(), transmit.forms.to_vec());
                 self.send(node, ticket, commands, forms);
             }
-            while let Some(event) = engine.poll_event() {
-                moved = true;
-                self.handle_event(node, event)?;
-            }
             spins += 1;
             ensure!(spins < SPIN_MAX, "poll_timeout makes progress", "node {node} spins at {now}");
             if moved {
                 continue;
             }
-            let Some((at, reason)) = engine.poll_timeout() else { break };
-            // The engine's time stands still while its clock is behind what it showed before.
-            if at <= now {
+            let asked = engine.poll_timeout();
+            if let Some((at, reason)) = asked.filter(|(at, _)| *at <= now) {
                 engine.handle_timeout(now);
                 ensure!(
                     spins < SPIN_MAX - 1,
@@ -415,6 +449,8 @@ impl<'a> World<'a> {
                 );
                 continue;
             }
+            let wakes = self.nodes[node].edge_wakes().filter(|at| *at > now);
+            let Some(at) = asked.map(|(at, _)| at).into_iter().chain(wakes).min() else { break };
             let us = self.nodes[node].clock.when(at, self.now_us);
             if self.nodes[node].armed_us.is_none_or(|armed| us < armed || armed < self.now_us) {
                 self.nodes[node].armed_us = Some(us);

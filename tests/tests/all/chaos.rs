@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use delayline_tests::Append;
-use delayline_tests::chaos::{self, Options, base};
+use delayline_tests::chaos::{self, Options};
+use delayline_tests::{Append, seeds};
 
 use crate::quiet::quiet;
 
@@ -28,10 +28,9 @@ fn a_replica_that_takes_over_lacks_what_it_never_had_and_nothing_else() {
 
 fn run(mode: u64, append: Append, failover: bool) -> chaos::Report {
     let _quiet = quiet();
-    let seconds = std::env::var("DELAYLINE_CHAOS_SECONDS").ok().and_then(|text| text.parse().ok());
-    let seconds = (seconds.unwrap_or(SECONDS) / MODES).max(1);
+    let seconds = (seeds::number("DELAYLINE_CHAOS_SECONDS").unwrap_or(SECONDS) / MODES).max(1);
     let program = PathBuf::from(env!("CARGO_BIN_EXE_chaos"));
-    let seed = base().wrapping_add(mode);
+    let seed = seeds::base().wrapping_add(mode);
     let report = chaos::run(&Options { seconds, seed, append, failover, keep: None, program });
     println!("{report}");
     assert!(report.audit.violations.is_empty(), "{report}");

@@ -27,13 +27,13 @@ impl Ledger {
                 *done += 1;
                 once("cancel", key, *done, witness.cancels(key))
             }
-            (CancelOutcome::Gone, None | Some((_, true))) => Ok(()),
             (CancelOutcome::Leased, Some((Phase::Leased { .. }, _))) => {
                 marks.reach("a cancel finds a held job");
                 Ok(())
             }
-            (CancelOutcome::Dead, Some((Phase::Dead { .. } | Phase::Leased { .. }, _)))
-            | (CancelOutcome::Dead, Some((_, true))) => Ok(()),
+            (CancelOutcome::Gone, None)
+            | (CancelOutcome::Gone | CancelOutcome::Dead, Some((_, true)))
+            | (CancelOutcome::Dead, Some((Phase::Dead { .. } | Phase::Leased { .. }, _))) => Ok(()),
             (outcome, phase) => {
                 ensure!(false, "cancel is exact", "{id} of {queue} in {phase:?} answered {outcome:?}");
                 Ok(())
@@ -51,9 +51,10 @@ impl Ledger {
         marks: &mut Marks,
     ) -> Checked {
         let Some(key) = names::number(id).and_then(|_| key_of(queue, id).ok()) else { return Ok(()) };
-        let there = self.jobs.get(&key).map(|job| {
-            (job.phase, self.may_wait(job.phase), self.may_be_gone(key, job), job.expires)
-        });
+        let there = self
+            .jobs
+            .get(&key)
+            .map(|job| (job.phase, self.may_wait(job.phase), self.may_be_gone(key, job), job.expires));
         match (outcome, there) {
             (RescheduleOutcome::Moved, Some((phase, may_wait, ..))) => {
                 ensure!(may_wait, "reschedule is exact", "{id} of {queue} in {phase:?} was moved");
@@ -62,19 +63,24 @@ impl Ledger {
                     if matches!(phase, Phase::Leased { .. }) {
                         job.reason = None;
                     }
-                    job.phase = Phase::Waiting { due };
+                    (job.phase, job.since) = (Phase::Waiting { due }, self.latest);
                 }
                 let done = self.moved.entry(key).or_default();
                 *done += 1;
                 once("reschedule", key, *done, witness.moves(key))
             }
-            (RescheduleOutcome::Gone, None) | (_, Some((_, _, true, _))) => Ok(()),
-            (RescheduleOutcome::Expires, Some((_, true, _, Some(expires)))) => {
+            (RescheduleOutcome::Expires, Some((_, true, false, Some(expires)))) => {
                 marks.reach("a reschedule would outlive the job");
-                ensure!(expires < due, "reschedule is exact", "{id} of {queue} expires {expires}, not by {due}");
+                ensure!(
+                    expires < due,
+                    "reschedule is exact",
+                    "{id} of {queue} expires {expires}, not by {due}"
+                );
                 Ok(())
             }
-            (RescheduleOutcome::Leased | RescheduleOutcome::Dead, Some((Phase::Leased { .. }, ..)))
+            (RescheduleOutcome::Gone, None)
+            | (_, Some((_, _, true, _)))
+            | (RescheduleOutcome::Leased | RescheduleOutcome::Dead, Some((Phase::Leased { .. }, ..)))
             | (RescheduleOutcome::Dead, Some((Phase::Dead { .. }, ..))) => Ok(()),
             (outcome, there) => {
                 ensure!(false, "reschedule is exact", "{id} of {queue} in {there:?} answered {outcome:?}");
@@ -100,7 +106,7 @@ impl Ledger {
                 Phase::Dead { at } if at <= until => {
                     certain += u64::from(!retained);
                     possible += 1;
-                    job.phase = Phase::Waiting { due: now.floor_ms() };
+                    (job.phase, job.since) = (Phase::Waiting { due: now.floor_ms() }, now.floor_ms());
                     (job.attempts, job.expires, job.reason) = (0, None, None);
                     job.maybe_purged |= retained;
                     marks.reach("a dead letter runs again");

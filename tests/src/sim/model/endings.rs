@@ -1,8 +1,6 @@
 //! How leases end and are renewed.
 
-use delayline_core::{
-    ExtendOutcome, Fence, JobId, QueueName, SettleOutcome, Settlement, UnixMicros, UnixMs,
-};
+use delayline_core::{ExtendOutcome, Fence, JobId, QueueName, SettleOutcome, Settlement, UnixMicros, UnixMs};
 
 use super::ledger::{Job, Ledger};
 use super::{Checked, Phase, Witness, ensure, key_of};
@@ -55,6 +53,7 @@ impl Ledger {
             }
         }
         let expired = job.has_expired(latest);
+        job.since = now.floor_ms();
         let ended = job.judge(now, settlement, outcome, bury_expired)?;
         if outcome == SettleOutcome::Expired {
             marks.reach("a job expires while it is held");

@@ -20,6 +20,8 @@ pub(in crate::sim) struct Ledger {
     accepted: BTreeMap<Instance, u32>,
     pub(super) cancelled: BTreeMap<Key, u32>,
     pub(super) moved: BTreeMap<Key, u32>,
+    /// The most that a job of the last batch of grants had waited beyond its time, in milliseconds.
+    pub(in crate::sim) late_ms: u64,
     /// The latest that Redis's clock ever showed: what ends by then may have ended.
     pub(super) latest: UnixMs,
 }
@@ -28,6 +30,8 @@ pub(in crate::sim) struct Ledger {
 pub(super) struct Queue {
     pub(super) born: bool,
     pub(super) paused: bool,
+    /// Whether it ever was.
+    pub(super) was_paused: bool,
     pub(super) config: QueueConfig,
     pub(super) counts: Counts,
 }
@@ -48,8 +52,11 @@ pub(in crate::sim) struct Counts {
 }
 
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // each says what nobody can know
 pub(super) struct Job {
     pub(super) phase: Phase,
+    /// When it came into its phase.
+    pub(super) since: UnixMs,
     /// Until it is, no fence can be its own.
     pub(super) deliveries: u16,
     pub(super) attempts: u16,
@@ -88,6 +95,7 @@ impl Ledger {
         marks: &mut Marks,
     ) -> Checked {
         self.latest = self.latest.max(now.floor_ms());
+        self.late_ms = 0;
         if let Reply::Superseded { .. } = reply {
             marks.reach("a batch is superseded");
         }
@@ -119,10 +127,20 @@ impl Ledger {
                 if !open {
                     marks.reach("a paused queue is asked");
                 }
-                ensure!(jobs.len() <= usize::from(*count), "a reserve is bounded", "{} of {count}", jobs.len());
+                ensure!(
+                    jobs.len() <= usize::from(*count),
+                    "a reserve is bounded",
+                    "{} of {count}",
+                    jobs.len()
+                );
                 let bytes: usize = jobs.iter().map(|grant| grant.record.len()).sum();
                 let fits = jobs.len() <= 1 || bytes as u64 <= *max_bytes;
-                ensure!(fits, "a reserve is bounded", "{} jobs of {bytes} bytes, {max_bytes} asked", jobs.len());
+                ensure!(
+                    fits,
+                    "a reserve is bounded",
+                    "{} jobs of {bytes} bytes, {max_bytes} asked",
+                    jobs.len()
+                );
                 let end = now.ceil_ms() + *lease_ms;
                 ensure!(*lease_end == end, "a lease lasts as long as asked", "until {lease_end}, not {end}");
                 if !jobs.is_empty() {
@@ -170,14 +188,18 @@ impl Ledger {
                 let limit = u64::from(*limit);
                 let most = ended.max(expired).max(purged).max(forwarded);
                 ensure!(*most <= limit, "a tend is bounded", "{reply:?}");
-                if let Some(queue) = names::index(queue) {
-                    self.queues.entry(queue).or_default().counts.forwarded += forwarded;
+                for (count, path) in [(expired, "waiting jobs expire"), (forwarded, "jobs are forwarded")] {
+                    if *count > 0 {
+                        marks.reach(path);
+                    }
                 }
+                self.queue_mut(queue).counts.forwarded += forwarded;
                 Ok(())
             }
             (Command::Pause { queue, paused, .. }, Reply::Configured { .. }) => {
                 let queue = self.queue_mut(queue);
                 (queue.born, queue.paused) = (true, *paused);
+                queue.was_paused |= paused;
                 Ok(())
             }
             (Command::Configure { queue, config, .. }, Reply::Configured { .. }) => {
@@ -214,6 +236,11 @@ impl Ledger {
 
     pub(in crate::sim) fn knows(&self, key: Key) -> bool {
         self.jobs.contains_key(&key)
+    }
+
+    pub(in crate::sim) fn was_paused(&self, queue: &QueueName) -> bool {
+        let queue = names::index(queue).and_then(|queue| self.queues.get(&queue));
+        queue.is_some_and(|queue| queue.was_paused)
     }
 
     /// The jobs of a queue that must be there.
@@ -335,6 +362,7 @@ impl Ledger {
         queue.counts.published += 1;
         let job = Job {
             phase: Phase::Waiting { due: entry.due.counted_from(now) },
+            since: now.floor_ms(),
             deliveries: 0,
             attempts: 0,
             wanted_attempts: record.attempts,
@@ -394,7 +422,11 @@ impl Ledger {
             Phase::Dead { .. } => ensure!(false, "a dead letter is not delivered", "{id} of {queue}"),
         }
         ensure!(grant.due <= now_ms, "never early", "{id} of {queue}, due {}, granted at {now}", grant.due);
-        ensure!(!expired(job) || job.maybe_endless, "an expired job is not delivered", "{id} of {queue} at {now}");
+        ensure!(
+            !expired(job) || job.maybe_endless,
+            "an expired job is not delivered",
+            "{id} of {queue} at {now}"
+        );
         job.attempts += 1;
         job.deliveries += 1;
         job.max = job.wanted_attempts.or(config.attempts).unwrap_or(DEFAULT_ATTEMPTS);
@@ -407,12 +439,19 @@ impl Ledger {
             job.max
         );
         ensure!(state.max == job.max, "attempts have the maximum asked for", "{id}: {state:?}");
-        ensure!(state.attempts == job.attempts, "attempts are counted", "{id}: {state:?} is {}", job.attempts);
+        ensure!(
+            state.attempts == job.attempts,
+            "attempts are counted",
+            "{id}: {state:?} is {}",
+            job.attempts
+        );
         ensure!(state.deliveries == job.deliveries, "deliveries are counted", "{id}: {state:?}");
         if let Some(reason) = &job.reason {
             ensure!(state.reason == *reason, "a failure keeps its reason", "{id}: {state:?}");
         }
-        job.phase = Phase::Leased { fence, until: lease_end, due: grant.due };
+        let late_ms = now_ms.since(grant.due.max(job.since));
+        (job.phase, job.since) = (Phase::Leased { fence, until: lease_end, due: grant.due }, now_ms);
+        self.late_ms = self.late_ms.max(late_ms);
         witness.grant(key, fence, lease_end);
         self.queue_mut(queue).counts.granted += 1;
         Ok(())
@@ -443,7 +482,10 @@ impl Ledger {
             Phase::Leased { until, .. } => until <= self.latest,
             Phase::Dead { .. } => false,
         };
-        job.maybe_purged || job.has_expired(self.latest) || (retained && may_be_dead) || (forwards && may_be_due)
+        job.maybe_purged
+            || job.has_expired(self.latest)
+            || (retained && may_be_dead)
+            || (forwards && may_be_due)
     }
 }
 

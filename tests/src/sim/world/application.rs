@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use delayline_core::{
-    Answer, Ask, Backoff, CancelOutcome, Due, Event, Fault, Job, JobId, Lease, NewJob, Place, QueueConfig,
+    Answer, Ask, Backoff, CancelOutcome, Due, Event, Fault, Job, JobId, NewJob, Place, QueueConfig,
     QueueName, Reason, Request, RescheduleOutcome, Take, UnixMs, Verdict,
 };
 
@@ -20,9 +20,6 @@ const TAKEN_MS: u64 = 5_000;
 impl World<'_> {
     pub(super) fn act(&mut self, act: Act) -> Checked {
         let Act { node, what, .. } = act;
-        if let Some(story) = &mut self.story {
-            story.act(self.now_us, node, &what);
-        }
         match what {
             Asks::Publish(job) => self.publish(node, &job),
             Asks::Take { queues, count, lease_ms, wait_ms, forget_ms } => {
@@ -59,7 +56,8 @@ impl World<'_> {
                 self.ask(node, Asked::Other, ask)
             }
             Asks::List { queue, place } => {
-                let place = [Place::Ready, Place::Delayed, Place::Leased, Place::Dead][usize::from(place % 4)];
+                let place =
+                    [Place::Ready, Place::Delayed, Place::Leased, Place::Dead][usize::from(place % 4)];
                 let ask = Ask::List { queue: names::queue(queue), place, limit: 10, after: None };
                 self.ask(node, Asked::Other, ask)
             }
@@ -78,6 +76,7 @@ impl World<'_> {
         let instance = Instance { key, version: plan.version };
         self.nodes[node].asked.insert(token, Asked::Publish(instance));
         let job = new_job(plan);
+        self.tell(node, |story| story.published(token, &job));
         let mut full = false;
         self.with(node, |engine, now| full = engine.publish(now, token, job).is_err())?;
         self.unask(node, token, full);
@@ -90,6 +89,7 @@ impl World<'_> {
         }
         let (token, life) = (self.nodes[node].token(), self.nodes[node].life);
         self.nodes[node].asked.insert(token, Asked::Take);
+        self.tell(node, |story| story.took(token, &take));
         if let Some(ms) = forget_ms {
             self.after(ms * 1000, What::Forget(node, life, token));
         }
@@ -104,6 +104,7 @@ impl World<'_> {
         self.nodes[node].asked.insert(token, asked);
         let mut full = false;
         let request = Request { ask, timeout_ms: 10_000 };
+        self.tell(node, |story| story.requested(token, &request));
         self.with(node, |engine, now| full = engine.request(now, token, request).is_err())?;
         self.unask(node, token, full);
         Ok(())
@@ -115,14 +116,8 @@ impl World<'_> {
         }
     }
 
-    pub(super) fn settle_taken(&mut self, node: usize, lease: Lease, verdict: Verdict) -> Checked {
-        self.ask(node, Asked::Other, Ask::Settle { lease, verdict })
-    }
-
     pub(super) fn handle_event(&mut self, node: usize, event: Event) -> Checked {
-        if let Some(story) = &mut self.story {
-            story.event(self.now_us, node, &event);
-        }
+        self.tell(node, |story| story.told(&event));
         match event {
             Event::Answered { token, answer } => match self.nodes[node].asked.remove(&token) {
                 Some(asked) => self.answered(node, asked, answer),
@@ -254,7 +249,12 @@ impl World<'_> {
     /// Somebody goes on with a job that was cancelled or moved.
     fn again(&mut self, what: Asks) {
         let (us, node) = (self.handlers.number(0..=3_000_000), self.some_node());
-        self.after(us, What::Act(Act { at_ms: 0, node, what }));
+        self.act_after(us, node, what);
+    }
+
+    pub(super) fn act_after(&mut self, us: u64, node: usize, what: Asks) {
+        self.last_act_us = self.last_act_us.max(self.now_us + us);
+        self.after(us, What::Act(Box::new(Act { at_ms: 0, node, what })));
     }
 
     pub(super) fn some_node(&mut self) -> usize {
@@ -269,7 +269,8 @@ impl World<'_> {
         let (ms, verdict) = self.handled(&mut handler, node);
         if self.calm || !handler.percent(10) {
             let life = self.nodes[node].life;
-            self.after(ms.min(TAKEN_MS) * 1000, What::Settle(node, life, job.lease.clone(), verdict));
+            let taken = Box::new((job.lease.clone(), verdict));
+            self.after(ms.min(TAKEN_MS) * 1000, What::Settle(node, life, taken));
         }
         Ok(())
     }
@@ -279,6 +280,10 @@ fn new_job(plan: &JobPlan) -> NewJob {
     let (queue, id): (QueueName, JobId) = (names::queue(plan.queue), names::job(plan.job));
     let mut body = id.to_string().into_bytes();
     body.resize(plan.bytes.max(body.len()), b' ');
+    if plan.dense && plan.bytes > body_min(&id) {
+        let mut noise = Random::new(plan.version);
+        body[body_min(&id)..].fill_with(|| noise.any().to_le_bytes()[0]);
+    }
     let mut job = NewJob::new(queue, id, Bytes::from(body));
     job.published = UnixMs(plan.version);
     job.due = match plan.at_ms {
@@ -296,6 +301,11 @@ fn new_job(plan: &JobPlan) -> NewJob {
     job.timeout_ms = plan.timeout_ms;
     job.replace = plan.replace;
     job
+}
+
+/// A body begins with the job's name and a space.
+fn body_min(id: &JobId) -> usize {
+    id.as_str().len() + 1
 }
 
 fn config(plan: &QueuePlan) -> QueueConfig {

@@ -5,12 +5,16 @@ use delayline_core::Wakeup;
 use super::{What, World};
 use crate::sim::model::{Checked, Ledger, ensure};
 use crate::sim::plan::{Strikes, Why};
+use crate::sim::story;
 
 impl World<'_> {
-    pub(super) fn strike(&mut self, strikes: Strikes) -> Checked {
-        match strikes {
+    pub(super) fn strike(&mut self, strikes: &Strikes) -> Checked {
+        if self.story.is_some() {
+            story::print(self.now_us, "", &format!("{strikes:?}"));
+        }
+        match *strikes {
             Strikes::Crash { node, down_ms } => self.crash(node, down_ms),
-            Strikes::Pause { node, ms } => self.nodes[node].still_until_us = self.now_us + ms * 1000,
+            Strikes::Pause { node, ms } => self.stand_still(node, ms),
             Strikes::Suspend { machine, ms, counted } => self.suspend(machine, ms, counted),
             Strikes::Reset { node } => self.reset(node),
             Strikes::Deafen { node, ms } => self.deafen(node, ms * 1000),
@@ -35,12 +39,6 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Redis is there again.
-    pub(super) fn up(&mut self) -> Checked {
-        self.redis.down = false;
-        Ok(())
-    }
-
     fn crash(&mut self, node: usize, down_ms: u64) {
         if !self.nodes[node].running.is_empty() {
             self.marks.reach("an engine crashes with jobs in hand");
@@ -52,13 +50,17 @@ impl World<'_> {
         }
     }
 
+    fn stand_still(&mut self, node: usize, ms: u64) {
+        let until = self.now_us + ms * 1000;
+        self.nodes[node].still_until_us = self.nodes[node].still_until_us.max(until);
+    }
+
     fn suspend(&mut self, machine: u8, ms: u64, counted: bool) {
         for node in 0..self.nodes.len() {
             if self.nodes[node].machine != machine {
                 continue;
             }
-            let until = self.now_us + ms * 1000;
-            self.nodes[node].still_until_us = self.nodes[node].still_until_us.max(until);
+            self.stand_still(node, ms);
             if !counted {
                 let slept_us = i64::try_from(ms * 1000).unwrap_or(0);
                 self.nodes[node].clock.jump(self.now_us, -slept_us);

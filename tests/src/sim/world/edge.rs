@@ -2,29 +2,18 @@
 
 use delayline_core::{Engine, Millis};
 
-use super::{What, World};
+use super::World;
 use crate::sim::model::{Checked, ensure};
 
 impl World<'_> {
     pub(super) fn start_edge(&mut self, node: usize, now: Millis) {
-        let (now_us, life) = (self.now_us, self.nodes[node].life);
-        let leave_ms = self.nodes[node].leave_ms();
-        let Some(edge) = &mut self.nodes[node].edge else { return };
+        let this = &mut self.nodes[node];
+        let Some(edge) = &mut this.edge else { return };
         edge.trips = edge.limits.trips;
         edge.ends = now + edge.limits.deadline_ms;
         edge.draining = false;
-        let killed = edge.limits.killed;
-        let (leaves, ends) = (Millis(edge.ends.0.saturating_sub(leave_ms)), edge.ends);
-        let network = &mut self.nodes[node].network;
-        let dies_in = network.percent(killed).then(|| network.number(1..=30));
-        let clock = &self.nodes[node].clock;
-        let times = [clock.when(leaves, now_us), clock.when(ends, now_us)];
-        if let Some(edge) = &mut self.nodes[node].edge {
-            edge.dies_in = dies_in;
-        }
-        for at in times {
-            self.at(at, What::Timer(node, life));
-        }
+        let killed = this.network.percent(edge.limits.killed);
+        edge.dies_in = killed.then(|| this.network.number(1..=30));
     }
 
     /// Takes from what an edge process may spend.
@@ -62,7 +51,7 @@ impl World<'_> {
             return Ok(());
         }
         let next = engine.poll_timeout().map_or(edge.ends, |(at, _)| at);
-        let leaves = Millis(edge.ends.0.saturating_sub(this.leave_ms()));
+        let leaves = this.leaves(edge);
         if this.is_idle() && edge.trips == 0 {
             self.nodes[node].end();
             return Ok(());

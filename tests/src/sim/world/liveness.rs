@@ -8,6 +8,7 @@ use crate::sim::model::{Checked, ensure};
 use crate::sim::names;
 use crate::sim::node::{Asked, Node};
 use crate::sim::plan::{Act, Asks, Rates};
+use crate::sim::story;
 
 const LOOK_US: u64 = 100_000;
 /// A lease that a take may have asked for, and a delay after a lost lease.
@@ -20,26 +21,37 @@ const MARGIN_MS: u64 = 2_000;
 
 impl World<'_> {
     /// Faults end.
-    pub(super) fn heal(&mut self) -> Checked {
+    pub(super) fn heal(&mut self) {
         self.calm = true;
+        if self.story.is_some() {
+            story::print(self.now_us, "", "faults end");
+        }
         self.rates = Rates::default();
         (self.redis.down, self.redis.refuses, self.redis.still_until_us) = (false, None, self.now_us);
-        let alive: Vec<_> = self.nodes.iter().map(|node| node.engine.as_ref().map(|_| node.life)).collect();
-        self.agenda.retain(|_, what| match what {
-            What::Arrive(request) => !request.copy && alive[request.node] == Some(request.life),
-            _ => true,
-        });
+        self.deliver_all();
         (0..self.nodes.len()).for_each(|node| self.revive(node));
         self.anchor_us = self.now_us.max(self.last_act_us);
         self.at(self.anchor_us + 2 * LOOK_US, What::Settled);
-        Ok(())
+    }
+
+    /// What is on its way arrives at once, in its order; what was lost, or comes a second time, does not.
+    fn deliver_all(&mut self) {
+        let alive: Vec<_> = self.nodes.iter().map(|node| node.engine.as_ref().map(|_| node.life)).collect();
+        let flying = self.agenda.iter().filter(|(_, what)| matches!(what, What::Arrive(_)));
+        let keys: Vec<_> = flying.map(|(key, _)| *key).collect();
+        for key in keys {
+            let Some(What::Arrive(request)) = self.agenda.remove(&key) else { continue };
+            if !request.copy && alive[request.node] == Some(request.life) {
+                self.after(1_000, What::Arrive(request));
+            }
+        }
     }
 
     /// The node runs, hears, and goes on with what waited until it should have.
     fn revive(&mut self, node: usize) {
         let (was, soon) = (self.nodes[node].still_until_us, self.now_us + LOOK_US);
         if was > soon {
-            let waited = |at: &u64, what: &What| *at == was && what.needs() == Some(node);
+            let waited = |at: &u64, what: &What| (soon..=was).contains(at) && what.needs() == Some(node);
             let keys: Vec<_> =
                 self.agenda.iter().filter(|((at, _), what)| waited(at, what)).map(|(key, _)| *key).collect();
             for key in keys {
@@ -61,6 +73,11 @@ impl World<'_> {
 
     /// Whether all that was due has come to an end; it has a bounded time to.
     pub(super) fn see_settled(&mut self) -> Checked {
+        if self.now_us < self.last_act_us {
+            self.anchor_us = self.last_act_us;
+            self.at(self.last_act_us + LOOK_US, What::Settled);
+            return Ok(());
+        }
         self.resume()?;
         let left = self.ledger.unfinished();
         for (_, due) in &left {
@@ -77,7 +94,8 @@ impl World<'_> {
             self.after(0, What::Purge);
             return Ok(());
         }
-        let (shown, late) = (left.iter().map(|(what, _)| what.as_str()).take(5), self.is_late(self.anchor_us));
+        let (shown, late) =
+            (left.iter().map(|(what, _)| what.as_str()).take(5), self.is_late(self.anchor_us));
         ensure!(
             !late,
             "all settles once faults end",
@@ -95,7 +113,8 @@ impl World<'_> {
         if self.nodes[0].engine.is_none() {
             return Ok(());
         }
-        for queue in (0..self.queues.len()).filter(|queue| self.ledger.is_paused(*queue)).collect::<Vec<_>>() {
+        for queue in (0..self.queues.len()).filter(|queue| self.ledger.is_paused(*queue)).collect::<Vec<_>>()
+        {
             self.anchor_us = self.now_us;
             self.act(Act { at_ms: 0, node: 0, what: Asks::Pause { queue, paused: false } })?;
         }
@@ -122,9 +141,11 @@ impl World<'_> {
     pub(super) fn drain(&mut self) -> Checked {
         self.drained_us = self.now_us;
         let nodes = 0..self.nodes.len();
-        nodes.filter(|node| self.nodes[*node].edge.is_none()).collect::<Vec<_>>().into_iter().try_for_each(
-            |node| self.with(node, Engine::drain),
-        )?;
+        nodes
+            .filter(|node| self.nodes[*node].edge.is_none())
+            .collect::<Vec<_>>()
+            .into_iter()
+            .try_for_each(|node| self.with(node, Engine::drain))?;
         self.after(LOOK_US, What::End);
         Ok(())
     }

@@ -8,7 +8,7 @@ use super::{Fate, Request, What, World};
 use crate::Random;
 use crate::sim::draw;
 use crate::sim::model::{Checked, ensure, key_of};
-use crate::sim::plan::{Act, Why};
+use crate::sim::plan::Why;
 
 const COMMANDS_MAX: usize = 32;
 const IN_THE_AIR_MAX: usize = 64;
@@ -43,6 +43,15 @@ impl World<'_> {
         let again_us = net.percent(rates.duplicated).then(|| net.number(1_000..=rates.duplicate_ms * 1000));
         if noticed && (lost || !matches!(fate, Fate::Answered { .. })) {
             self.after(arrive_us + back_us, What::Loss(node, life, ticket));
+        }
+        if let Some(story) = &mut self.story {
+            let fate = match fate {
+                _ if lost => "; the request is lost",
+                Fate::Answered { .. } => "",
+                Fate::Unanswered => "; the reply will be lost",
+                Fate::Cut { .. } => "; the connection will break on the way",
+            };
+            story.sends(self.now_us, node, &commands, fate);
         }
         let request = Request { node, life, connection, ticket, commands, forms, fate, copy: false };
         if let Some(again_us) = again_us {
@@ -117,7 +126,9 @@ impl World<'_> {
     fn execute(&mut self, command: &Command, form: Form) -> Checked<Reply> {
         if let Some(why) = self.refusal(command) {
             self.marks.reach("a refusal");
-            return Ok(Reply::Refused(why));
+            let reply = Reply::Refused(why);
+            self.tell_redis(command, &reply);
+            return Ok(reply);
         }
         let script = script_of(command.kind());
         if form == Form::Source {
@@ -128,10 +139,11 @@ impl World<'_> {
         }
         let now = self.redis_now();
         let reply = self.store.execute(now, command);
-        if let Some(story) = &mut self.story {
-            story.redis(self.now_us, now, command, &reply);
-        }
+        self.tell_redis(command, &reply);
         self.ledger.observe(now, command, &reply, &mut self.witness, &mut self.marks)?;
+        if let Some(queue) = command.queue() {
+            self.check_punctual(queue)?;
+        }
         if let Some(log) = &mut self.redis.log {
             log.push((now, command.clone(), reply.clone()));
         }
@@ -140,6 +152,12 @@ impl World<'_> {
         }
         self.meddle(command, &reply);
         Ok(reply)
+    }
+
+    fn tell_redis(&mut self, command: &Command, reply: &Reply) {
+        if let Some(story) = &mut self.story {
+            story.redis(self.now_us, command, reply);
+        }
     }
 
     /// Why Redis refuses the command now, if it does. Scripts that only read, or remove before they grow, run where
@@ -172,7 +190,7 @@ impl World<'_> {
             if self.handlers.percent(self.rates.meddles) {
                 let what = draw::change(&mut self.handlers, queue, job);
                 let (us, node) = (self.handlers.number(1..=6_000), self.some_node());
-                self.after(us, What::Act(Act { at_ms: 0, node, what }));
+                self.act_after(us, node, what);
             }
         }
     }
@@ -181,7 +199,8 @@ impl World<'_> {
         let Some(&node) = self.live.get(&notice.to) else { return };
         let rates = self.rates.clone();
         let (life, net) = (self.nodes[node].life, &mut self.nodes[node].network);
-        let times = if net.percent(rates.notice_lost) { 0 } else { 1 + u64::from(net.percent(rates.notice_twice)) };
+        let times =
+            if net.percent(rates.notice_lost) { 0 } else { 1 + u64::from(net.percent(rates.notice_twice)) };
         let mut delays = Vec::new();
         for _ in 0..times {
             let late = net.percent(rates.notice_late);

@@ -1,12 +1,15 @@
 //! What must be true whenever somebody looks, and at the end.
 
 use bytes::Bytes;
-use delayline_core::{Command, Phase, Reply, State};
+use delayline_core::{Command, Phase, QueueName, Reply, State};
 
 use super::World;
 use crate::sim::model::{Checked, ensure};
 use crate::sim::names;
 use crate::{Contents, Dump};
+
+/// What round trips, notices and rounding take.
+const PUNCTUAL_MS: u64 = 100;
 
 impl World<'_> {
     /// What is accepted is there, and nothing else; counters add up; sizes equal a recount; the agenda is never late.
@@ -19,6 +22,16 @@ impl World<'_> {
                 self.check_agenda(&dump, queue)?;
             }
         }
+        Ok(())
+    }
+
+    /// Where nothing fails, and the first node has had a slot free all the time, no job waits for a poll.
+    pub(super) fn check_punctual(&self, queue: &QueueName) -> Checked {
+        let late_ms = self.ledger.late_ms;
+        let free_us = self.now_us.saturating_sub(self.busy_us);
+        let busy = !self.nodes[0].hears || free_us <= late_ms * 1000;
+        let punctual = late_ms <= PUNCTUAL_MS || busy || self.ledger.was_paused(queue);
+        ensure!(punctual || !self.punctual, "a free worker is told", "{queue}: a job waited {late_ms} ms");
         Ok(())
     }
 
@@ -72,8 +85,9 @@ impl World<'_> {
         let states = hash(dump, &keys[6]);
         for (id, _) in members(dump, &keys[7]) {
             let state = states.and_then(|states| states.get(id)).and_then(|text| State::parse(text));
-            let explained =
-                state.as_ref().is_some_and(|state| state.phase == Phase::Dead && !state.reason.as_str().is_empty());
+            let explained = state
+                .as_ref()
+                .is_some_and(|state| state.phase == Phase::Dead && !state.reason.as_str().is_empty());
             ensure!(explained, "every dead job has its reason", "{id:?} of {name}: {state:?}");
         }
         Ok(())
@@ -115,8 +129,8 @@ impl World<'_> {
         for (key, contents) in &dump {
             let kept = ["config", ":meta", "queues", "lease"].iter().any(|name| key.ends_with(name));
             let forwarded = matches!(contents, Contents::List(_) | Contents::Stream(_));
-            let waits_for_the_dead = key.ends_with(":waiting")
-                && (self.witness.rolled_back || !self.has_the_living(contents));
+            let waits_for_the_dead =
+                key.ends_with(":waiting") && (self.witness.rolled_back || !self.has_the_living(contents));
             let allowed = kept || forwarded || waits_for_the_dead;
             ensure!(allowed, "nothing is left behind", "{key}: {contents:?}");
         }
@@ -136,14 +150,26 @@ impl World<'_> {
             };
             let name = names::queue(queue);
             let counted = self.ledger.counts(queue).forwarded;
-            ensure!(counted == arrived.len() as u64, "forwarded once", "{name}: {counted}, arrived {arrived:?}");
+            ensure!(
+                counted == arrived.len() as u64,
+                "forwarded once",
+                "{name}: {counted}, arrived {arrived:?}"
+            );
             for job in self.ledger.forwarded(queue) {
-                ensure!(arrived.contains(&job), "accepted means delivered", "j{job} of {name} did not arrive");
+                ensure!(
+                    arrived.contains(&job),
+                    "accepted means delivered",
+                    "j{job} of {name} did not arrive"
+                );
             }
             for job in &arrived {
                 let times = arrived.iter().filter(|other| *other == job).count();
                 let most = self.ledger.accepted().filter(|instance| instance.key == (queue, *job)).count();
-                ensure!(times <= most, "forwarded once", "j{job} of {name} arrived {times} times, not {most}");
+                ensure!(
+                    times <= most,
+                    "forwarded once",
+                    "j{job} of {name} arrived {times} times, not {most}"
+                );
             }
         }
         Ok(())
@@ -158,7 +184,7 @@ impl World<'_> {
 }
 
 fn job_in(body: &Bytes) -> Option<u32> {
-    names::number(&String::from_utf8_lossy(body).trim().parse().ok()?)
+    names::number(&String::from_utf8_lossy(body).split(' ').next()?.parse().ok()?)
 }
 
 fn members<'a>(dump: &'a Dump, key: &str) -> impl Iterator<Item = (&'a Bytes, u64)> + use<'a> {
