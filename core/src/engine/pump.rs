@@ -264,7 +264,7 @@ fn standby(base: &Base, holder: Option<(Identity, UnixMs)>) -> Millis {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Config, Credit, Engine, UnixMicros, Wakeup};
+    use crate::{Config, Credit, Engine, Subscription, UnixMicros, Wakeup};
 
     #[test]
     fn who_has_drained_asks_for_no_lease_any_more() {
@@ -273,6 +273,69 @@ mod tests {
         engine.drain(Millis(0));
         assert!(engine.is_drained());
         assert!(engine.poll_transmit(Credit::UNLIMITED).is_none());
+    }
+
+    /// A worker that holds the pump lease and has a slot free asks a queue whose time has come with a reserve, which ends
+    /// no TTL and no retention: it asked again at once, for ever.
+    #[test]
+    fn what_a_reserve_leaves_overdue_is_tended() {
+        let queue: QueueName = "orders".parse().unwrap();
+        let config = Config {
+            pump: Pumping::Always,
+            subscriptions: alloc::vec![Subscription { queue: queue.clone(), weight: 1, max: 1 }],
+            slots: 1,
+            ..Config::default()
+        };
+        let mut engine = Engine::new(config, Identity(7), Millis(0)).unwrap();
+        let (mut now, mut tended, mut reserves) = (Millis(0), 0, 0);
+        for _ in 0..20 {
+            while let Some(transmit) = engine.poll_transmit(Credit::UNLIMITED) {
+                let time = UnixMicros(1_760_000_000_000_000 + now.0 * 1_000);
+                let overdue = (tended == 0).then_some(UnixMs(1_760_000_000_000 - 5));
+                let (ticket, mut replies) = (transmit.ticket, alloc::vec::Vec::new());
+                for command in transmit.commands {
+                    replies.push(match command {
+                        Command::Peek { engine, .. } => Reply::Peeked {
+                            time,
+                            holder: Some((*engine, time.floor_ms() + 30_000)),
+                            agenda: overdue.map(|at| (queue.clone(), at)).into_iter().collect(),
+                        },
+                        Command::Tend { .. } => {
+                            tended += 1;
+                            Reply::Tended {
+                                time,
+                                ended: 0,
+                                expired: 1,
+                                purged: 0,
+                                forwarded: 0,
+                                next: None,
+                                more: false,
+                                forward: None,
+                            }
+                        }
+                        _ => {
+                            reserves += 1;
+                            Reply::Granted {
+                                time,
+                                fence: crate::Fence(1),
+                                lease_end: time.floor_ms() + 30_000,
+                                backoff: None,
+                                jobs: alloc::vec::Vec::new(),
+                                next: overdue,
+                                more: false,
+                                open: true,
+                            }
+                        }
+                    });
+                }
+                engine.handle_replies(now, ticket, replies);
+            }
+            while engine.poll_event().is_some() {}
+            now = Millis(now.0 + 10);
+            engine.handle_timeout(now);
+        }
+        assert_eq!(tended, 1);
+        assert!(reserves <= 3, "{reserves} reserves in 200 ms");
     }
 
     #[test]
