@@ -280,21 +280,31 @@ impl Engine {
         }
         let Engine { base, flights, publisher, settler, changer, consumer, pump, .. } = self;
         let finite = Purse::is_finite(credit);
-        let untold = if finite { base.events.iter().filter(|event| matches!(event, Event::Run(_))).count() } else { 0 };
-        let verdicts = if finite { settler.shards(base) } else { BTreeSet::new() };
+        let untold = if finite {
+            base.events.iter().filter(|event| matches!(event, Event::Run(_))).count()
+        } else {
+            0
+        };
+        let waiting = if finite { settler.shards(base) } else { BTreeSet::new() };
         let shards = base.config.shards;
+        let holding = |consumer: &Consumer, trips: usize| {
+            Purse::new(credit, untold + consumer.promised(), trips + consumer.asking())
+        };
         let purse = |consumer: &Consumer| {
-            let mut verdicts = verdicts.clone();
+            let mut verdicts = waiting.clone();
             verdicts.extend(consumer.shards(shards));
-            Purse::new(credit, untold + consumer.promised(), &verdicts)
+            holding(consumer, verdicts.len())
         };
-        let least = match purse(consumer).has_free_trip() {
-            _ if !finite || consumer.held() == 0 => 0,
-            true if base.draining => 0,
-            true => VERDICTS,
-            false => usize::MAX,
+        let least = if finite && consumer.held() > 0 {
+            match holding(consumer, waiting.len() + consumer.shards(shards).len()).has_free_trip() {
+                true if base.draining => 0,
+                true => VERDICTS,
+                false => usize::MAX,
+            }
+        } else {
+            0
         };
-        settler.form(base, flights, least, |queue| consumer.is_done_with(queue));
+        settler.form(base, flights, finite, least, |queue| consumer.is_done_with(queue));
         publisher.form(base, flights);
         changer.form(base, flights);
         consumer.form(base, flights, purse);
