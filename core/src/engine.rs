@@ -309,6 +309,9 @@ impl Engine {
         changer.form(base, flights);
         consumer.form(base, flights, purse);
         pump.form(base, flights);
+        if finite && !Purse::has_trip(credit, untold + consumer.expected(flights)) {
+            return None;
+        }
         let only_verdicts = finite && !purse(consumer).has_free_trip();
         let ticket = flights.transmit(base, only_verdicts)?;
         flights.transmitted(ticket)

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use super::base::{Base, BatchId, STUCK_MS, Timer};
-use super::flight::{Flights, Landed, Lane};
+use super::flight::{Batch, Flights, Landed, Lane};
 use super::grant::Granted;
 use super::held::{HeldJob, HeldJobs};
 use super::purse::Purse;
@@ -244,6 +244,13 @@ impl Consumer {
             .values()
             .map(|asked| asked.flying.as_ref().map_or(0, |(_, promise)| promise.count()))
             .sum()
+    }
+
+    /// How many jobs may come of reserves that were sent.
+    pub(super) fn expected(&self, flights: &Flights) -> usize {
+        let flying = self.queues.values().filter_map(|asked| asked.flying.as_ref());
+        let sent = flying.filter(|(batch, _)| flights.batch(*batch).is_some_and(Batch::can_have_run));
+        sent.map(|(_, promise)| promise.count()).sum()
     }
 
     /// How many reserves under way may bring jobs: each is answered by itself, so the verdicts of one need not be ready

@@ -357,6 +357,11 @@ impl Batch {
         now.since(since) >= self.resend_ms
     }
 
+    /// An answer that it ran can still come.
+    pub(super) fn can_have_run(&self) -> bool {
+        self.flying.is_some() || self.maybe_ran
+    }
+
     /// Why it has no answer, if it was tried in vain.
     pub(super) fn trouble(&self) -> Option<Fault> {
         (self.tries > 0).then_some(Fault::NotSent(self.refusal))

@@ -23,6 +23,12 @@ impl Purse {
         credit != Credit::UNLIMITED
     }
 
+    /// Whether a round trip can be made at all, where so many `deliveries` may have to be paid for before any verdict on
+    /// them: those that are sent again and again may not use up what these need.
+    pub(super) fn has_trip(credit: Credit, deliveries: usize) -> bool {
+        u64::from(credit.trips) > u64::from(credit.per_job) * deliveries as u64
+    }
+
     /// Whether a round trip can be made that carries no verdict.
     pub(super) fn has_free_trip(&self) -> bool {
         u64::from(self.credit.trips) > self.owed + self.spare
@@ -151,6 +157,44 @@ mod tests {
                 return (handled, open.len());
             }
         }
+    }
+
+    #[test]
+    fn a_verdict_that_is_lost_again_and_again_leaves_enough_for_a_delivery() {
+        let queues = ["a", "b", "c", "d"].map(|name| name.parse::<QueueName>().expect("a name"));
+        let shards = Shards::new(2).expect("few");
+        let [first, second] = [0, 1].map(|shard| {
+            queues.iter().find(|queue| shards.of(queue).0 == shard).expect("a queue of each shard").clone()
+        });
+        let subscriptions = [first, second].map(|queue| Subscription { queue, weight: 1, max: 1 });
+        let config = Config {
+            subscriptions: subscriptions.into(),
+            shards,
+            slots: 2,
+            pump: Pumping::Never,
+            ..Config::default()
+        };
+        let mut engine = Engine::new(config, Identity(7), Millis(0)).expect("a config");
+        let (mut credit, mut now) = (Credit { trips: 8, per_job: 1 }, Millis(0));
+        let reserve =
+            engine.poll_transmit(credit).map(|transmit| (transmit.ticket, transmit.commands.to_vec()));
+        let (ticket, commands) = reserve.expect("a reserve");
+        credit.trips -= 1;
+        assert!(engine.poll_transmit(credit).is_some(), "another reserve, which is not answered yet");
+        credit.trips -= 1;
+        engine.handle_replies(now, ticket, [reply(&commands[0], &mut 0)]);
+        let Some(Event::Run(job)) = engine.poll_event() else { panic!("no job") };
+        credit.trips -= 1;
+        engine.settle(now, job.held.expect("a managed job"), Verdict::Ack);
+        while now < Millis(4_000) {
+            while let Some(ticket) = engine.poll_transmit(credit).map(|transmit| transmit.ticket) {
+                credit.trips -= 1;
+                engine.handle_loss(now, ticket);
+            }
+            now = engine.poll_timeout().expect("a time").0;
+            engine.handle_timeout(now);
+        }
+        assert_eq!(credit.trips, 1);
     }
 
     #[test]
