@@ -285,20 +285,26 @@ impl Engine {
         if credit.trips == 0 {
             return None;
         }
-        let verdicts = if finite { settler.shards(base) } else { BTreeSet::new() };
+        let waiting = if finite { settler.shards(base) } else { BTreeSet::new() };
         let shards = base.config.shards;
+        let holding = |consumer: &Consumer, trips: usize| {
+            Purse::new(credit, consumer.promised(), trips + consumer.asking())
+        };
         let purse = |consumer: &Consumer| {
-            let mut verdicts = verdicts.clone();
+            let mut verdicts = waiting.clone();
             verdicts.extend(consumer.shards(shards));
-            Purse::new(credit, consumer.promised(), &verdicts)
+            holding(consumer, verdicts.len())
         };
-        let least = match purse(consumer).has_free_trip() {
-            _ if !finite || consumer.held() == 0 => 0,
-            true if base.draining => 0,
-            true => VERDICTS,
-            false => usize::MAX,
+        let least = if finite && consumer.held() > 0 {
+            match holding(consumer, waiting.len() + consumer.shards(shards).len()).has_free_trip() {
+                true if base.draining => 0,
+                true => VERDICTS,
+                false => usize::MAX,
+            }
+        } else {
+            0
         };
-        settler.form(base, flights, least, |queue| consumer.is_done_with(queue));
+        settler.form(base, flights, finite, least, |queue| consumer.is_done_with(queue));
         publisher.form(base, flights);
         changer.form(base, flights);
         consumer.form(base, flights, purse);

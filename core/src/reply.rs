@@ -112,7 +112,7 @@ impl Reply {
         }
     }
 
-    /// Whether it speaks of as many jobs as the command did, or of no more than it asked for.
+    /// Whether it is of the command's kind, and speaks of as many jobs as that did, or of no more than it asked for.
     pub(crate) fn fits(&self, command: &Command) -> bool {
         match (self, command) {
             (Reply::Published { outcomes, .. }, Command::Publish { jobs, .. }) => {
@@ -140,7 +140,27 @@ impl Reply {
                 outcomes.len() == ids && *moved <= u64::from(dead.limit).max(ids as u64)
             }
             (Reply::Listed { jobs, .. }, Command::List { limit, .. }) => jobs.len() <= (*limit).into(),
-            _ => true,
+            (
+                Reply::Superseded { .. },
+                Command::Publish { .. }
+                | Command::Reserve { .. }
+                | Command::Cancel { .. }
+                | Command::Reschedule { .. },
+            )
+            | (Reply::Moved { .. }, Command::Publish { .. })
+            | (Reply::Opened { .. }, Command::Open { .. })
+            | (Reply::Server { .. }, Command::Server)
+            | (Reply::Tended { .. }, Command::Tend { .. })
+            | (Reply::Configured { .. }, Command::Configure { .. } | Command::Pause { .. })
+            | (Reply::ConfigConflict { .. }, Command::Configure { .. })
+            | (Reply::PauseConflict { .. }, Command::Pause { .. })
+            | (Reply::Destroyed { .. }, Command::Destroy { .. })
+            | (Reply::Gone { .. }, Command::Destroy { .. } | Command::Inspect { .. })
+            | (Reply::Found { .. }, Command::Inspect { .. })
+            | (Reply::Counted { .. }, Command::Stats { .. })
+            | (Reply::Named { .. }, Command::Queues { .. })
+            | (Reply::Refused(_) | Reply::Broken(_), _) => true,
+            _ => false,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::iter;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use delayline_core::recording::{Recorded, Replay, Ring, Sink, Unreadable};
+use delayline_core::recording::{Damaged, Recorded, Replay, Ring, Sink, Unreadable};
 use delayline_core::story::{Line, Story};
 use delayline_core::{
     Answer, Ask, Command, Compression, Config, Credit, Due, Event, Head, Held, Identity, JobId, Lease,
@@ -461,4 +461,16 @@ fn a_divergence_is_told() {
         found += usize::from(result.unwrap_or(true));
     }
     assert!(found > 150, "{found} of 200 changes were seen");
+}
+
+#[test]
+fn nothing_follows_on_what_is_senseless() {
+    let ring = Shared(Arc::new(Mutex::new(Ring::new(1 << 20))));
+    World::new(4, Some(ring.clone())).run(50);
+    let mut saved = Recorded::header(ORIGIN);
+    let mut rest = ring.saved().split_off(saved.len());
+    let start = usize::from(rest[0]) + 1;
+    saved.extend(rest.split_off(start));
+    let steps: Vec<_> = Replay::open(&saved).unwrap().collect();
+    assert!(matches!(&*steps, [Err(Damaged::Senseless { .. })]), "{steps:?}");
 }

@@ -362,4 +362,15 @@ mod tests {
         let (_, again) = sent(&mut engine).expect("a batch");
         assert_eq!(cancels(&again).1, ids(&["c"]));
     }
+
+    #[test]
+    fn a_move_that_is_answered_as_a_cancel_is_broken() {
+        let mut engine = engine();
+        reschedule(&mut engine, 1, "a");
+        let (ticket, _) = sent(&mut engine).expect("a batch");
+        let outcomes = Vec::from([CancelOutcome::Cancelled]);
+        engine.handle_replies(Millis(1), ticket, [Reply::Cancelled { time: TIME, outcomes }]);
+        let answers = answers(&mut engine);
+        assert!(matches!(&*answers, [(1, Err(Fault::Broken(_)))]), "{answers:?}");
+    }
 }

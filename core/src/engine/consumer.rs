@@ -221,8 +221,7 @@ impl Consumer {
             let Some(asked) = self.queues.get(&queue) else { continue };
             let slots = self.free_slots(base, asked).min(u16::try_from(share.max(1)).unwrap_or(u16::MAX));
             let slots = slots.min(base.config.reserve_max);
-            let owes_verdict = self.shards(base.config.shards).contains(&base.config.shards.of(&queue));
-            let affordable = purse(self).affords(base.config.reserve_max, owes_verdict);
+            let affordable = purse(self).affords(base.config.reserve_max);
             let wanted = self.takes.group_for(&queue, affordable);
             let takes_turn = slots == 0 || (asked.takes_next && wanted.is_some());
             match wanted {
@@ -247,12 +246,16 @@ impl Consumer {
             .sum()
     }
 
-    /// The shards that will get verdicts on jobs that are here, or may come.
+    /// How many reserves under way may bring jobs: each is answered by itself, so the verdicts of one need not be ready
+    /// when those of another are.
+    pub(super) fn asking(&self) -> usize {
+        let flying = self.queues.values().filter_map(|asked| asked.flying.as_ref());
+        flying.filter(|(_, promise)| promise.count() > 0).count()
+    }
+
+    /// The shards that will get verdicts on jobs in hand.
     pub(super) fn shards(&self, shards: Shards) -> BTreeSet<Shard> {
-        let expects = |asked: &Asked| {
-            asked.running > 0 || asked.flying.as_ref().is_some_and(|(_, promise)| promise.count() > 0)
-        };
-        let queues = self.queues.iter().filter(|(_, asked)| expects(asked));
+        let queues = self.queues.iter().filter(|(_, asked)| asked.running > 0);
         queues.map(|(queue, _)| shards.of(queue)).collect()
     }
 

@@ -273,7 +273,7 @@ impl Flights {
                 batch.command = command.clone();
             }
         }
-        let reply = reply.map(|reply| if reply.fits(&batch.command) { reply } else { miscounted(&batch) });
+        let reply = reply.map(|reply| if reply.fits(&batch.command) { reply } else { mistaken(&batch) });
         Some(Landed { batch, reply })
     }
 
@@ -345,8 +345,9 @@ impl Flights {
     }
 }
 
-fn miscounted(batch: &Batch) -> Reply {
-    Reply::Broken(format!("the answer to {:?} is about another number of jobs", batch.command.kind()))
+fn mistaken(batch: &Batch) -> Reply {
+    let kind = batch.command.kind();
+    Reply::Broken(format!("the answer to {kind:?} is of another kind, or about another number of jobs"))
 }
 
 impl Batch {

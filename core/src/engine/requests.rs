@@ -307,4 +307,15 @@ mod tests {
         let events = events(&mut engine);
         assert!(matches!(&*events, [Event::Answered { answer: Err(Fault::Broken(_)), .. }]), "{events:?}");
     }
+
+    #[test]
+    fn an_answer_of_another_kind_is_broken() {
+        let mut engine = engine();
+        let place = crate::Place::Ready;
+        assert!(asks(&mut engine, 1, Ask::List { queue: queue(), place, limit: 2, after: None }));
+        let (ticket, _) = sent(&mut engine);
+        engine.handle_replies(Millis(1), ticket, [Reply::Configured { time: TIME, cfgver: 1 }]);
+        let events = events(&mut engine);
+        assert!(matches!(&*events, [Event::Answered { answer: Err(Fault::Broken(_)), .. }]), "{events:?}");
+    }
 }

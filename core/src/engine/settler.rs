@@ -103,11 +103,19 @@ impl Settler {
         queues.map(|(queue, _)| base.config.shards.of(queue)).collect()
     }
 
-    /// `tidy` says whether the engine's last lease of a queue ends now. Verdicts fewer than `least` wait for others.
+    fn under_way(&self, base: &Base) -> BTreeSet<Shard> {
+        let queues = self.settles.iter().filter(|(_, lane)| lane.flying.is_some());
+        queues.map(|(queue, _)| base.config.shards.of(queue)).collect()
+    }
+
+    /// `tidy` says whether the engine's last lease of a queue ends now. Verdicts fewer than `least` wait for others; where
+    /// round trips are `counted`, also for those of their shard that are under way, since what comes behind these will
+    /// have to follow.
     pub(super) fn form(
         &mut self,
         base: &mut Base,
         flights: &mut Flights,
+        counted: bool,
         least: usize,
         tidy: impl Fn(&QueueName) -> bool,
     ) {
@@ -128,9 +136,11 @@ impl Settler {
             lane.flying =
                 Some((flights.submit(base, Lane::Extend(queue, lease_ms), command, resend_ms), whose));
         }
+        let under_way = if counted { self.under_way(base) } else { BTreeSet::new() };
         for queue in core::mem::take(&mut self.idle_settles) {
             let Some(lane) = self.settles.get_mut(&queue) else { continue };
-            if (1..least).contains(&lane.pending.len()) {
+            let waits = lane.pending.len() < least || under_way.contains(&base.config.shards.of(&queue));
+            if waits && !lane.pending.is_empty() {
                 self.idle_settles.insert(queue);
                 continue;
             }

@@ -97,9 +97,13 @@ impl<'a> Reader<'a> {
         Ok(reader)
     }
 
-    /// Nothing is read after what is damaged.
-    fn fail(&mut self, damaged: Damaged) -> Result<Frame, Damaged> {
+    /// Nothing is read any more.
+    pub(super) fn end(&mut self) {
         self.rest = &[];
+    }
+
+    fn fail(&mut self, damaged: Damaged) -> Result<Frame, Damaged> {
+        self.end();
         Err(damaged)
     }
 }

@@ -90,7 +90,10 @@ impl<'a> Replay<'a> {
                 Frame::Checkpoint(state) => match self.checkpoint(&state) {
                     Ok(None) => {}
                     Ok(Some(step)) => return Some(Ok(step)),
-                    Err(damaged) => return Some(Err(damaged)),
+                    Err(damaged) => {
+                        self.reader.end();
+                        return Some(Err(damaged));
+                    }
                 },
                 Frame::Input { now, input } => {
                     let heard = self.words(&input);
@@ -111,8 +114,10 @@ impl<'a> Replay<'a> {
         let stored = self.stored();
         let version = &self.reader.header.version;
         let Some(engine) = self.engine.as_mut().filter(|_| input.is_sound()) else {
+            let damaged = Damaged::Senseless { version: version.clone() };
             self.ahead = None;
-            return Err(Damaged::Senseless { version: version.clone() });
+            self.reader.end();
+            return Err(damaged);
         };
         let mut digest = Digest::new();
         if let Input::Poll(credit) = input {
