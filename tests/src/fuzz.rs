@@ -7,10 +7,12 @@ mod input;
 mod lease;
 mod names;
 mod record;
+mod recording;
 mod reply;
 mod rig;
 mod span;
 mod state;
+mod thrift;
 mod value;
 
 pub use engine::engine;
@@ -18,6 +20,7 @@ pub use http::http;
 pub use lease::lease;
 pub use names::names;
 pub use record::record;
+pub use recording::recording;
 pub use reply::reply;
 pub use span::span;
 pub use state::state;
@@ -26,12 +29,13 @@ pub use state::state;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     ("engine", engine),
     ("http", http),
     ("lease", lease),
     ("names", names),
     ("record", record),
+    ("recording", recording),
     ("reply", reply),
     ("span", span),
     ("state", state),

@@ -1,16 +1,17 @@
 use bytes::Bytes;
 use delayline_core::wire::decode;
 use delayline_core::{
-    Ask, Backoff, Command, Config, Due, ExtendOutcome, Fence, JobId, Lease, Millis, NewJob, Place,
+    Ask, Backoff, Command, Config, Credit, Due, ExtendOutcome, Fence, JobId, Lease, Millis, NewJob, Place,
     PublishOutcome, Pumping, QueueConfig, QueueName, Reason, Refusal, Reply, SettleOutcome, Shard, Shards,
     Subscription, Take, Ticket, UnixMicros, UnixMs, Verdict, Wakeup,
 };
 
 use super::input::Input;
 use super::rig::Rig;
+use super::thrift::thrift;
 use super::value::{KINDS, value};
 
-const QUEUES: [&str; 3] = ["a", "b", "c"];
+pub(super) const QUEUES: [&str; 3] = ["a", "b", "c"];
 const IDS: [&str; 8] = ["1", "2", "3", "4", "5", "6", "7", "8"];
 const REFUSALS: [Refusal; 8] = [
     Refusal::NoScript,
@@ -24,15 +25,21 @@ const REFUSALS: [Refusal; 8] = [
 ];
 const INPUTS: usize = 400;
 
-/// Whatever an engine hears and whenever, it says little, keeps to its config, knows when it wants to be called, tells
-/// each caller once, and drains once its store is sane again.
+/// Whatever an engine hears and whenever, it says little, keeps to its config and its credit, knows when it wants to be
+/// called, settles what was granted and nothing else, tells each caller once, and drains once its store is sane again.
 ///
 /// # Panics
 /// If it does not.
 pub fn engine(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let mut rig = Rig::new(config(&mut input));
+    let (credit, is_calm) = credit(&mut input);
+    rig.credit = credit;
     rig.poll_dry();
+    if is_calm {
+        thrift(&mut rig, &mut input);
+        return rig.finish();
+    }
     for _ in 0..INPUTS {
         if input.is_empty() {
             break;
@@ -41,6 +48,16 @@ pub fn engine(bytes: &[u8]) {
         rig.poll_dry();
     }
     rig.finish();
+}
+
+/// What can be paid for, and whether all answers arrive.
+fn credit(input: &mut Input<'_>) -> (Credit, bool) {
+    let kind = input.below(4);
+    if kind < 2 {
+        return (Credit::UNLIMITED, false);
+    }
+    let credit = Credit { trips: input.byte().into(), per_job: input.below(4).into() };
+    (credit, kind == 3)
 }
 
 fn config(input: &mut Input<'_>) -> Config {
@@ -88,7 +105,7 @@ fn step(rig: &mut Rig, input: &mut Input<'_>) {
         9..=12 => {
             if let Some((ticket, commands)) = flight(rig, input) {
                 let replies = rig.honest(&commands);
-                rig.engine.handle_replies(rig.now, ticket, replies);
+                rig.replies(ticket, &commands, replies);
             }
         }
         13 | 14 => {
@@ -102,13 +119,13 @@ fn step(rig: &mut Rig, input: &mut Input<'_>) {
                 if input.once_in(4) {
                     replies.truncate(input.below(3).into());
                 }
-                rig.engine.handle_replies(rig.now, ticket, replies);
+                rig.replies(ticket, &commands, replies);
             }
         }
         15 | 16 => {
             if let Some((ticket, commands)) = flight(rig, input) {
                 let replies: Vec<Reply> = commands.iter().map(|command| told(command, input)).collect();
-                rig.engine.handle_replies(rig.now, ticket, replies);
+                rig.replies(ticket, &commands, replies);
             }
         }
         17 => {
@@ -134,6 +151,8 @@ fn step(rig: &mut Rig, input: &mut Input<'_>) {
         _ => {
             if input.once_in(16) {
                 rig.engine.drain(rig.now);
+            } else if rig.credit != Credit::UNLIMITED {
+                rig.credit.trips += u32::from(input.byte());
             }
         }
     }
@@ -175,7 +194,7 @@ fn due(input: &mut Input<'_>) -> Due {
     }
 }
 
-fn job(input: &mut Input<'_>) -> NewJob {
+pub(super) fn job(input: &mut Input<'_>) -> NewJob {
     let body = Bytes::from(vec![b'x'; usize::try_from(input.number() % 20_000).unwrap_or(0)]);
     NewJob {
         generated: input.once_in(4),
@@ -199,7 +218,7 @@ fn take(input: &mut Input<'_>) -> Take {
     }
 }
 
-fn verdict(input: &mut Input<'_>) -> Verdict {
+pub(super) fn verdict(input: &mut Input<'_>) -> Verdict {
     match input.below(5) {
         0 => Verdict::Ack,
         1 => Verdict::Nack { after_ms: input.some_number(), reason: Reason::from("x") },

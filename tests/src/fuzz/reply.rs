@@ -96,13 +96,13 @@ fn live_with(kind: Kind, reply: Reply) {
         else {
             let (ticket, commands) = rig.air.remove(0);
             let replies = commands.iter().map(prelude).collect::<Vec<_>>();
-            rig.engine.handle_replies(rig.now, ticket, replies);
+            rig.replies(ticket, &commands, replies);
             rig.poll_dry();
             continue;
         };
-        let (ticket, _) = rig.air.remove(place);
+        let (ticket, commands) = rig.air.remove(place);
         rig.now = rig.now + 5;
-        rig.engine.handle_replies(rig.now, ticket, [reply]);
+        rig.replies(ticket, &commands, vec![reply]);
         rig.poll_dry();
         return rig.finish();
     }

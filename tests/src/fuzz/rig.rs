@@ -1,8 +1,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use delayline_core::{
-    Answer, Ask, Command, Config, Credit, Engine, Event, Held, Identity, Millis, NewJob, Reply, Request,
-    Take, Ticket, Token, UnixMicros, Verdict,
+    Answer, Ask, Command, Config, Credit, Engine, Event, Fence, Grant, Held, Identity, JobId, Lease, Millis,
+    NewJob, QueueName, Reply, Request, Take, Ticket, Token, UnixMicros, Verdict,
 };
 use delayline_embedded::Store;
 
@@ -23,8 +23,12 @@ pub(super) struct Rig {
     pub(super) running: Vec<Held>,
     pub(super) waiting: BTreeMap<Token, Wanted>,
     pub(super) ahead_us: u64,
+    pub(super) credit: Credit,
     store: Store,
     ended: BTreeSet<Held>,
+    /// How often a lease was granted, or is to be settled for a caller.
+    leases: BTreeMap<(QueueName, JobId, Fence), usize>,
+    pub(super) abandoned: usize,
     tokens: u64,
     drained: bool,
 }
@@ -49,8 +53,11 @@ impl Rig {
             running: Vec::new(),
             waiting: BTreeMap::new(),
             ahead_us: 0,
+            credit: Credit::UNLIMITED,
             store,
             ended: BTreeSet::new(),
+            leases: BTreeMap::new(),
+            abandoned: 0,
             tokens: 0,
             drained: false,
         }
@@ -78,6 +85,9 @@ impl Rig {
     pub(super) fn request(&mut self, ask: Ask, timeout_ms: u64) {
         if self.drained {
             return;
+        }
+        if let Ask::Settle { lease: Lease { queue, id, fence, .. }, .. } = &ask {
+            *self.leases.entry((queue.clone(), id.clone(), *fence)).or_default() += 1;
         }
         let token = self.asks(match &ask {
             Ask::Cancel { ids, .. } => Wanted::Outcomes(ids.len()),
@@ -110,6 +120,21 @@ impl Rig {
         self.engine.forget(self.now, token);
     }
 
+    pub(super) fn replies(&mut self, ticket: Ticket, commands: &[Command], replies: Vec<Reply>) {
+        for (command, reply) in commands.iter().zip(&replies) {
+            let (Some(queue), Reply::Granted { jobs, .. }) = (command.queue(), reply) else { continue };
+            for Grant { id, state, .. } in jobs {
+                *self.leases.entry((queue.clone(), id.clone(), state.fence)).or_default() += 1;
+            }
+        }
+        self.engine.handle_replies(self.now, ticket, replies);
+    }
+
+    /// The managed jobs that were settled, and of which nothing was heard since.
+    pub(super) fn untold(&self) -> &BTreeSet<Held> {
+        &self.ended
+    }
+
     /// What the store answers to commands, as it should.
     pub(super) fn honest(&mut self, commands: &[Command]) -> Vec<Reply> {
         let now = self.redis_now();
@@ -134,8 +159,12 @@ impl Rig {
     fn poll(&mut self) {
         let (mut transmits, mut events, mut moved) = (0, 0, true);
         while std::mem::take(&mut moved) {
-            while let Some(transmit) = self.engine.poll_transmit(Credit::UNLIMITED) {
+            while let Some(transmit) = self.engine.poll_transmit(self.credit) {
                 transmits += 1;
+                if self.credit != Credit::UNLIMITED {
+                    let left = self.credit.trips.checked_sub(1);
+                    self.credit.trips = left.expect("a round trip is paid for");
+                }
                 assert!(transmits <= TRANSMITS, "an endless stream of round trips");
                 let passes_on = |command: &Command| matches!(command, Command::Tend { .. });
                 assert!(
@@ -144,6 +173,7 @@ impl Rig {
                     transmit.commands
                 );
                 fits(transmit.commands);
+                transmit.commands.iter().for_each(|command| settles(command, &self.leases));
                 assert_eq!(transmit.commands.len(), transmit.forms.len());
                 self.air.push((transmit.ticket, transmit.commands.to_vec()));
                 moved = true;
@@ -163,6 +193,7 @@ impl Rig {
 
     fn is_bounded(&self) {
         let config = self.engine.config();
+        assert_eq!(self.engine.is_drained(), self.drained);
         assert_eq!(self.engine.held(), self.running.len());
         assert!(self.running.len() <= config.slots.into(), "more jobs at once than there are slots");
         let publishes = self.waiting.values().filter(|wanted| **wanted == Wanted::Publish).count();
@@ -177,12 +208,20 @@ impl Rig {
                 let wanted = self.waiting.remove(&token);
                 let wanted = wanted.unwrap_or_else(|| panic!("{token:?} is answered unasked: {answer:?}"));
                 match answer {
+                    Ok(Answer::Taken(jobs)) if !jobs.is_empty() && self.drained => {
+                        panic!("{jobs:?} are taken after all was done")
+                    }
                     Ok(answer) => answers(wanted, &answer),
                     Err(fault) => assert!(!fault.to_string().is_empty()),
                 }
             }
             Event::Run(job) => {
                 let held = job.held.expect("a managed job is held");
+                assert!(!self.drained, "{held:?} is taken after all was done");
+                if self.credit != Credit::UNLIMITED {
+                    let left = self.credit.trips.checked_sub(self.credit.per_job);
+                    self.credit.trips = left.expect("a delivery is paid for");
+                }
                 assert!(!self.running.contains(&held) && !self.ended.contains(&held), "{held:?} runs twice");
                 self.running.push(held);
             }
@@ -190,6 +229,7 @@ impl Rig {
                 let before = self.running.len();
                 self.running.retain(|running| *running != held);
                 assert_eq!(self.running.len() + 1, before, "{held:?} was not running");
+                self.abandoned += 1;
             }
             Event::Settled { held, .. } | Event::Unsettled(held) => {
                 assert!(self.ended.remove(&held), "{held:?} ended twice, or never did");
@@ -200,8 +240,9 @@ impl Rig {
         }
     }
 
-    /// From now on the store is honest and answers: all must be told, settled and drained.
+    /// From now on the store is honest and answers, and all is paid for: all must be told, settled and drained.
     pub(super) fn finish(&mut self) {
+        self.credit = Credit::UNLIMITED;
         self.engine.drain(self.now);
         for held in std::mem::take(&mut self.running) {
             self.ended.insert(held);
@@ -220,7 +261,7 @@ impl Rig {
             } else {
                 let (ticket, commands) = self.air.remove(0);
                 let replies = self.honest(&commands);
-                self.engine.handle_replies(self.now, ticket, replies);
+                self.replies(ticket, &commands, replies);
             }
         }
         assert!(self.engine.is_drained(), "it was drained, but waits for {:?}", self.engine.poll_timeout());
@@ -250,6 +291,21 @@ fn fits(commands: &[Command]) {
             _ => continue,
         };
         assert!((1..=Command::JOBS_MAX).contains(&jobs), "{jobs} jobs in {command:?}");
+    }
+}
+
+/// What is settled was granted, or a caller wanted it settled, and as often.
+fn settles(command: &Command, known: &BTreeMap<(QueueName, JobId, Fence), usize>) {
+    let Command::Settle { queue, leases, .. } = command else { return };
+    let mut counted: BTreeMap<_, usize> = BTreeMap::new();
+    for (id, fence, _) in leases {
+        *counted.entry((queue.clone(), id.clone(), *fence)).or_default() += 1;
+    }
+    for (lease, times) in counted {
+        assert!(
+            known.get(&lease).is_some_and(|most| times <= *most),
+            "{lease:?} is settled unasked, or too often"
+        );
     }
 }
 

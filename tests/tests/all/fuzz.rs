@@ -136,6 +136,11 @@ fn records_survive_what_is_in_the_corpus() {
 }
 
 #[test]
+fn recordings_survive_what_is_in_the_corpus() {
+    replay("recording");
+}
+
+#[test]
 fn replies_survive_what_is_in_the_corpus() {
     replay("reply");
 }
