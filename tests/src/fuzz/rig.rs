@@ -159,6 +159,12 @@ impl Rig {
     fn poll(&mut self) {
         let (mut transmits, mut events, mut moved) = (0, 0, true);
         while std::mem::take(&mut moved) {
+            while let Some(event) = self.engine.poll_event() {
+                events += 1;
+                assert!(events <= EVENTS, "an endless stream of events");
+                self.hear(event);
+                moved = true;
+            }
             while let Some(transmit) = self.engine.poll_transmit(self.credit) {
                 transmits += 1;
                 if self.credit != Credit::UNLIMITED {
@@ -176,12 +182,6 @@ impl Rig {
                 transmit.commands.iter().for_each(|command| settles(command, &self.leases));
                 assert_eq!(transmit.commands.len(), transmit.forms.len());
                 self.air.push((transmit.ticket, transmit.commands.to_vec()));
-                moved = true;
-            }
-            while let Some(event) = self.engine.poll_event() {
-                events += 1;
-                assert!(events <= EVENTS, "an endless stream of events");
-                self.hear(event);
                 moved = true;
             }
         }
