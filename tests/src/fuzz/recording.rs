@@ -53,7 +53,7 @@ fn read(bytes: &[u8]) {
         Err(error) => return assert!(error.to_string().len() < 1_000, "a short complaint"),
     };
     let (mut steps, mut is_over) = (0, false);
-    while let Some(step) = replay.next() {
+    for step in replay.by_ref() {
         assert!(!is_over, "{step:?} comes after the damage");
         steps += 1;
         assert!(steps <= bytes.len(), "more steps than bytes");
