@@ -11,6 +11,7 @@ pub struct RedisStore {
     keys: Keyspace,
     connection: Connection,
     listener: Connection,
+    heard: Vec<(String, String)>,
     planted: Vec<Planted>,
 }
 
@@ -26,7 +27,13 @@ impl RedisStore {
     /// A store on a server's only database.
     pub fn new(server: &RedisServer, shards: Shards) -> RedisStore {
         let keys = Keyspace::new(&Prefix::default(), shards);
-        RedisStore { keys, connection: server.connect(), listener: server.connect(), planted: Vec::new() }
+        RedisStore {
+            keys,
+            connection: server.connect(),
+            listener: server.connect(),
+            heard: Vec::new(),
+            planted: Vec::new(),
+        }
     }
 
     /// The names of its keys.
@@ -89,9 +96,10 @@ impl RedisStore {
     pub fn subscribe(&mut self, engine: Identity) {
         for shard in self.keys.shards().iter() {
             for channel in [self.keys.wake_channel(shard, engine), self.keys.head_channel(shard)] {
-                self.listener.ask(&["SUBSCRIBE", &channel]);
+                self.listener.send(&["SUBSCRIBE", &channel]).expect("a living connection");
             }
         }
+        self.told();
     }
 
     /// Hears no wake-ups of the engine any more.
@@ -99,11 +107,11 @@ impl RedisStore {
     /// # Panics
     /// If the connection is lost.
     pub fn unsubscribe(&mut self, engine: Identity) {
-        let channels: Vec<String> =
-            self.keys.shards().iter().map(|shard| self.keys.wake_channel(shard, engine)).collect();
-        for channel in channels {
+        for shard in self.keys.shards().iter() {
+            let channel = self.keys.wake_channel(shard, engine);
             self.listener.send(&["UNSUBSCRIBE", &channel]).expect("a living connection");
         }
+        self.told();
     }
 
     /// What was heard since it was asked last: channels and messages, in order.
@@ -111,17 +119,21 @@ impl RedisStore {
     /// # Panics
     /// If the connection is lost.
     pub fn heard(&mut self) -> Vec<(String, String)> {
+        self.told();
+        std::mem::take(&mut self.heard)
+    }
+
+    /// Takes in all that the server has told the listener so far.
+    fn told(&mut self) {
         self.listener.send(&["PING"]).expect("a living connection");
-        let mut heard = Vec::new();
         loop {
             let message = words(self.listener.receive().expect("a living connection"));
             let mut message = message.iter().map(shown);
-            match message.next().as_deref() {
-                Some("unsubscribe") => {}
-                Some("message") => {
-                    heard.push((message.next().unwrap_or_default(), message.next().unwrap_or_default()));
-                }
-                _ => return heard,
+            let mut next = || message.next().unwrap_or_default();
+            match next().as_str() {
+                "message" => self.heard.push((next(), next())),
+                "pong" | "PONG" => return,
+                _ => {}
             }
         }
     }

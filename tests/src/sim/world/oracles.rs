@@ -8,8 +8,8 @@ use crate::sim::model::{Checked, ensure};
 use crate::sim::names;
 use crate::{Contents, Dump};
 
-/// What round trips, notices and rounding take.
-const PUNCTUAL_MS: u64 = 100;
+/// What notices and round trips take, if a burst of jobs comes one by one.
+const PUNCTUAL_MS: u64 = 400;
 
 impl World<'_> {
     /// What is accepted is there, and nothing else; counters add up; sizes equal a recount; the agenda is never late.
