@@ -1,5 +1,6 @@
 //! The machines, composed.
 
+mod asked;
 mod base;
 mod changer;
 mod checkpoint;

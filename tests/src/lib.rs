@@ -16,6 +16,7 @@ mod process;
 mod random;
 mod redis_server;
 mod redis_store;
+mod report;
 mod resp;
 pub mod seeds;
 pub mod shim;
@@ -34,6 +35,7 @@ pub use process::Process;
 pub use random::Random;
 pub use redis_server::{Append, Options, RedisServer};
 pub use redis_store::{RedisStore, encoded};
+pub use report::report;
 pub use resp::{Connection, words};
 
 /// The README's example, compiled with the documentation's tests.

@@ -115,9 +115,9 @@ impl Node {
         DELIVERY_MS + 2 * self.config.flight_ms
     }
 
-    /// Whether somebody waits for more than jobs.
+    /// Whether somebody waits for more than jobs, or an edge process still runs.
     pub(super) fn has_callers(&self) -> bool {
-        let publishes = |engine: &Engine| engine.room() < self.config.pending_jobs && self.edge.is_none();
+        let publishes = |engine: &Engine| engine.room() < self.config.pending_jobs || self.edge.is_some();
         self.engine.as_ref().is_some_and(publishes)
             || self.asked.values().any(|asked| !matches!(asked, Asked::Take))
     }

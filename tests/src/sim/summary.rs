@@ -89,6 +89,26 @@ impl Summary {
         PATHS.into_iter().filter(|path| self.times(path) == 0).collect()
     }
 
+    /// How much was run, and how fast.
+    pub fn totals(&self) -> String {
+        let sum = |of: fn(&Part) -> u64| self.parts.iter().map(of).sum::<u64>();
+        let (steps, virtual_ms, ms) =
+            (sum(|part| part.steps), sum(|part| part.virtual_ms), self.took_ms.max(1));
+        format!(
+            "{} seeds, {} jobs, {steps} steps, {} simulated hours; settled in at most {} % of the time there was\n\
+             {}.{:03} s: {} steps/s, {}.{:02} simulated hours a second",
+            sum(|part| part.seeds.1 - part.seeds.0),
+            sum(|part| part.accepted),
+            virtual_ms / 3_600_000,
+            self.parts.iter().map(|part| part.settled_percent).max().unwrap_or(0),
+            ms / 1000,
+            ms % 1000,
+            steps * 1000 / ms,
+            virtual_ms / ms * 1000 / 3_600_000,
+            virtual_ms / ms * 1000 / 36_000 % 100,
+        )
+    }
+
     fn times(&self, path: &str) -> u64 {
         self.parts.iter().filter_map(|part| part.marks.get(path)).sum()
     }
@@ -96,9 +116,6 @@ impl Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sum = |of: fn(&Part) -> u64| self.parts.iter().map(of).sum::<u64>();
-        let (steps, virtual_ms, ms) =
-            (sum(|part| part.steps), sum(|part| part.virtual_ms), self.took_ms.max(1));
         for path in PATHS {
             writeln!(f, "{:>10}  {path}", self.times(path))?;
         }
@@ -106,22 +123,6 @@ impl fmt::Display for Summary {
         if !missed.is_empty() {
             writeln!(f, "never reached: {}", missed.join(", "))?;
         }
-        writeln!(
-            f,
-            "{} seeds, {} jobs, {steps} steps, {} simulated hours; settled in at most {} % of the time there was",
-            sum(|part| part.seeds.1 - part.seeds.0),
-            sum(|part| part.accepted),
-            virtual_ms / 3_600_000,
-            self.parts.iter().map(|part| part.settled_percent).max().unwrap_or(0),
-        )?;
-        write!(
-            f,
-            "{}.{:03} s: {} steps/s, {}.{:02} simulated hours a second",
-            ms / 1000,
-            ms % 1000,
-            steps * 1000 / ms,
-            virtual_ms / ms * 1000 / 3_600_000,
-            virtual_ms / ms * 1000 / 36_000 % 100,
-        )
+        write!(f, "{}", self.totals())
     }
 }

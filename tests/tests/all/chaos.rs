@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use delayline_tests::chaos::{self, Options};
-use delayline_tests::{Append, seeds};
+use delayline_tests::{Append, report as tell, seeds};
 
 use crate::quiet::quiet;
 
@@ -32,7 +32,7 @@ fn run(mode: u64, append: Append, failover: bool) -> chaos::Report {
     let program = PathBuf::from(env!("CARGO_BIN_EXE_chaos"));
     let seed = seeds::base().wrapping_add(mode);
     let report = chaos::run(&Options { seconds, seed, append, failover, keep: None, program });
-    println!("{report}");
+    tell(&report.to_string());
     assert!(report.audit.violations.is_empty(), "{report}");
     report
 }

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use delayline_core::Reply;
 use delayline_embedded::Bug;
-use delayline_tests::{Contents, Dump, Flavour, seeds};
+use delayline_tests::{Contents, Dump, Flavour, report, seeds};
 
 use crate::coverage::Coverage;
 use crate::mirror::{Done, Mirror, Told, in_order, keys_differing};
@@ -54,7 +54,7 @@ fn the_store_in_memory_behaves_as_servers_do() {
     });
     let missing = coverage.into_inner().expect("no panic while it was held").missing();
     assert!(total < COVERING || missing.is_empty(), "{total} sequences never drew {missing:?}");
-    println!("{total} sequences of {STEPS} steps in {:?}", began.elapsed());
+    report(&format!("conformance: {total} sequences of {STEPS} steps in {:?}", began.elapsed()));
 }
 
 #[test]

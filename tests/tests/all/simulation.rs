@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use delayline_tests::sim::{self, Bug, Plan, Search};
-use delayline_tests::{RedisServer, RedisStore, seeds};
+use delayline_tests::{RedisServer, RedisStore, report, seeds};
 
 /// So many seeds of each commit; `DELAYLINE_SEEDS` says otherwise.
 const SEEDS: u64 = 20_000;
@@ -46,7 +46,7 @@ fn no_seed_breaks_a_promise() {
     println!("seeds {range:?}");
     let found = Search { threads: 2, ..Search::default() }.all(range);
     let summary = found.unwrap_or_else(|failed| panic!("{failed}"));
-    println!("{summary}");
+    report(&summary.to_string());
     let missed = summary.missed();
     assert!(count < REACHING || seeds::only().is_some() || missed.is_empty(), "never reached: {missed:?}");
 }
@@ -75,7 +75,7 @@ fn the_same_plans_keep_their_promises_on_a_real_server() {
     println!("plans of seeds {range:?}");
     let found = Search { threads: 2, redis: true, ..Search::default() }.all(range);
     let summary = found.unwrap_or_else(|failed| panic!("{failed}"));
-    println!("{summary}");
+    report(&format!("on a real server: {}", summary.totals()));
 }
 
 #[test]

@@ -1,0 +1,45 @@
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use super::base::BatchId;
+use crate::{Key, Token};
+
+/// A queue that somebody here wants jobs of.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Asked {
+    pub(super) subscription: Option<(u16, u16)>,
+    pub(super) running: u16,
+    pub(super) promised: u16,
+    /// Who has the lowest pass is served first, and jobs raise it by weight: start-time fair queueing (Goyal, 1996).
+    pub(super) pass: u64,
+    pub(super) flying: Option<(BatchId, Promise)>,
+    /// The engine may be on the queue's waiting list.
+    pub(super) registered: bool,
+    pub(super) closed: bool,
+    pub(super) takes_next: bool,
+    pub(super) poll: Option<Key>,
+}
+
+/// Whom a reserve under way is for.
+#[derive(Serialize, Deserialize)]
+pub(super) enum Promise {
+    Slots(u16),
+    Takes(Vec<(Token, u16)>),
+    Leave,
+}
+
+impl Promise {
+    /// How many jobs it may bring.
+    pub(super) fn count(&self) -> usize {
+        match self {
+            Promise::Slots(count) => usize::from(*count),
+            Promise::Takes(tokens) => tokens.iter().map(|(_, count)| usize::from(*count)).sum(),
+            Promise::Leave => 0,
+        }
+    }
+
+    pub(super) fn names(&self, token: Token) -> bool {
+        matches!(self, Promise::Takes(tokens) if tokens.iter().any(|(named, _)| *named == token))
+    }
+}
