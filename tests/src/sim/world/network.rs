@@ -113,8 +113,7 @@ impl World<'_> {
         for (command, form) in request.commands.iter().zip(&request.forms).take(most) {
             replies.push(self.execute(command, *form)?);
         }
-        let refusal = |reply: &Reply| matches!(reply, Reply::Refused(why) if *why != Refusal::NoScript);
-        if replies.iter().any(refusal) {
+        if replies.iter().any(|reply| matches!(reply, Reply::Refused(_))) {
             self.refused.insert((node, life, ticket));
         }
         if let Fate::Answered { after_us } = fate {
