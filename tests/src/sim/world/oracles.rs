@@ -1,7 +1,7 @@
 //! What must be true whenever somebody looks, and at the end.
 
 use bytes::Bytes;
-use delayline_core::{Command, Phase, QueueName, Reply, State};
+use delayline_core::{Command, Engine, Phase, QueueName, Reply, State};
 
 use super::World;
 use crate::sim::model::{Checked, ensure};
@@ -29,7 +29,10 @@ impl World<'_> {
     pub(super) fn check_punctual(&self, queue: &QueueName) -> Checked {
         let late_ms = self.ledger.late_ms;
         let free_us = self.now_us.saturating_sub(self.busy_us);
-        let busy = !self.nodes[0].hears || free_us <= late_ms * 1000;
+        let first = &self.nodes[0];
+        let is_full = |engine: &Engine| engine.held() == usize::from(engine.config().slots);
+        let is_away = !first.hears || first.engine.as_ref().is_none_or(is_full);
+        let busy = is_away || free_us <= late_ms * 1000;
         let punctual = late_ms <= PUNCTUAL_MS || busy || self.ledger.was_paused(queue);
         ensure!(punctual || !self.punctual, "a free worker is told", "{queue}: a job waited {late_ms} ms");
         Ok(())
