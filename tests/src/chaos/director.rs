@@ -119,7 +119,8 @@ impl<'a> Director<'a> {
         let told = self.told(fault);
         let is_well = told.is_some() && status.success();
         let was_unready = told == Some(true) && status.signal() == Some(SIGTERM);
-        let found_no_redis = fault == Fault::StopService && status.code() == Some(NO_REDIS);
+        let is_service = matches!(fault, Fault::StopService | Fault::PauseService);
+        let found_no_redis = is_service && status.code() == Some(NO_REDIS);
         if !(is_well || was_unready || found_no_redis && !self.parts.listens()) {
             self.oddities.push(format!("{fault:?}: it ended with {status}, told: {}", told.is_some()));
         }

@@ -5,13 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use delayline_core::wire::Value;
-use delayline_tests::{Meter, Options, RedisServer, words};
+use delayline_tests::{Meter, Options, RedisServer, block_on, words};
 use delayline_tokio::{
     Attempt, CancelOutcome, Client, Error, Failure, Forward, Job, Place, QueueConfig, Verdict, Worker,
 };
 use tokio::sync::Notify;
-
-use crate::quiet::block_on;
 
 const GUIDE: &str = include_str!("../../../docs/production.md");
 /// What a client sends by itself; all else is called within scripts.

@@ -8,13 +8,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use delayline_tests::RedisServer;
 use delayline_tests::shim::{Fault, On, Plan, Shim};
+use delayline_tests::{RedisServer, block_on};
 use delayline_tokio::{Bytes, Client, Context, Error, Queue, Refusal, SettleOutcome, Verdict, Worker};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
-
-use crate::quiet::block_on;
 
 const QUEUES: [&str; 3] = ["mail", "orders", "x"];
 const JOBS: usize = 60;

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use delayline_tests::{Flood, RedisServer};
+use delayline_tests::{Flood, RedisServer, block_on};
 use delayline_tokio::Client;
 
-use crate::quiet::{block_on, quiet};
+use crate::quiet::quiet;
 
 const SECONDS: u64 = 60;
 const MOST_KIB: u64 = 200 << 10;

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use delayline_tests::{Random, RedisServer};
+use delayline_tests::{Random, RedisServer, block_on};
 use delayline_tokio::{Client, Context, Worker};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{sleep, timeout};
 
-use crate::quiet::{block_on, quiet};
+use crate::quiet::quiet;
 
 const JOBS: usize = 1_000;
 const DELAY: Duration = Duration::from_secs(1);

@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use delayline_core::wire::Value;
-use delayline_tests::{Connection, Random, RedisServer};
+use delayline_tests::{Connection, Random, RedisServer, block_on};
 use delayline_tokio::{Client, Error};
-
-use crate::quiet::block_on;
 
 const DAY: u64 = 86_400;
 /// How many bytes a job may take beside its body, at 100,000 jobs with drawn ids.

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use delayline_tests::{Meter, Random, RedisServer, until};
+use delayline_tests::{Meter, Random, RedisServer, block_on, until};
 use delayline_tokio::{Client, Delivery, Publish, Queue, SettleOutcome, Verdict};
 
-use crate::quiet::{block_on, quiet};
+use crate::quiet::quiet;
 
 const DAY: Duration = Duration::from_secs(86_400);
 const MONTH_MS: u64 = 30 * 86_400_000;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use delayline_tests::{Meter, RedisServer, until};
+use delayline_tests::{Meter, RedisServer, block_on, until};
 use delayline_tokio::{Client, Worker};
 use tokio::time::sleep;
 
-use crate::quiet::{block_on, quiet};
+use crate::quiet::quiet;
 
 const JOBS: usize = 100_000;
 const DAY: Duration = Duration::from_secs(86_400);

@@ -1,0 +1,15 @@
+//! Tests that time or count what they see, or run whole processes: in a program of their own, since cargo runs one at a
+//! time, and one after the other in it.
+#![allow(missing_docs)]
+
+mod audit;
+mod chaos;
+mod cost;
+mod deployment;
+mod footprint;
+mod idle;
+mod lateness;
+mod life;
+mod memory;
+mod plan;
+mod quiet;
