@@ -15,7 +15,6 @@ mod requests;
 mod settler;
 mod takes;
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use base::{Base, Timer};
@@ -25,7 +24,7 @@ pub use flight::Transmit;
 use flight::{Flights, Landed, Lane};
 use publisher::Publisher;
 use pump::Pump;
-use purse::Purse;
+use purse::{Purse, Spender};
 use requests::Requests;
 use settler::{Settler, Whose};
 
@@ -35,8 +34,6 @@ use crate::{
 };
 
 const TIMERS_MAX: usize = 4_096;
-/// So many verdicts are worth a round trip where round trips are counted, though others will follow.
-const VERDICTS: usize = 100;
 
 /// The delayed-job queue's client side, without clock, randomness or I/O: a function of its list of inputs.
 ///
@@ -281,37 +278,21 @@ impl Engine {
     #[must_use]
     pub fn poll_transmit(&mut self, credit: Credit) -> Option<Transmit<'_>> {
         let Engine { base, flights, publisher, settler, changer, consumer, pump, .. } = self;
-        let finite = credit != Credit::UNLIMITED;
-        base.allowance = finite.then_some(credit);
+        base.allowance = (credit != Credit::UNLIMITED).then_some(credit);
         if credit.trips == 0 {
             return None;
         }
-        let waiting = if finite { settler.shards(base) } else { BTreeSet::new() };
-        let shards = base.config.shards;
-        let holding = |consumer: &Consumer, trips: usize| {
-            Purse::new(credit, consumer.promised(), trips + consumer.asking())
-        };
+        let spender = base.allowance.map(|credit| Spender::new(credit, base, settler));
         let purse = |consumer: &Consumer| {
-            let mut verdicts = waiting.clone();
-            verdicts.extend(consumer.shards(shards));
-            holding(consumer, verdicts.len())
+            spender.as_ref().map_or(Purse::UNLIMITED, |spender| spender.purse(consumer))
         };
-        let least = if finite && consumer.held() > 0 {
-            match holding(consumer, waiting.len() + consumer.shards(shards).len()).has_free_trip() {
-                true if base.draining => 0,
-                true => VERDICTS,
-                false => usize::MAX,
-            }
-        } else {
-            0
-        };
-        settler.form(base, flights, finite, least, |queue| consumer.is_done_with(queue));
+        let least = spender.as_ref().map_or(0, |spender| spender.least(base, consumer));
+        settler.form(base, flights, spender.is_some(), least, |queue| consumer.is_done_with(queue));
         publisher.form(base, flights);
         changer.form(base, flights);
         consumer.form(base, flights, purse);
         pump.form(base, flights);
-        let only_verdicts = finite && !purse(consumer).has_free_trip();
-        let ticket = flights.transmit(base, only_verdicts)?;
+        let ticket = flights.transmit(base, !purse(consumer).has_free_trip())?;
         if let Some(allowance) = &mut base.allowance {
             allowance.trips -= 1;
         }

@@ -155,7 +155,7 @@ impl Consumer {
         free.min(max.saturating_sub(asked.running).saturating_sub(asked.promised))
     }
 
-    /// `purse` says what can be paid for, given how many jobs are promised beside it.
+    /// `purse` says what can be paid for beside what is promised.
     pub(super) fn form(
         &mut self,
         base: &mut Base,

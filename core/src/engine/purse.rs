@@ -1,4 +1,50 @@
-use crate::{Command, Credit};
+use alloc::collections::BTreeSet;
+
+use super::base::Base;
+use super::consumer::Consumer;
+use super::settler::Settler;
+use crate::{Command, Credit, Shard, Shards};
+
+/// So many verdicts are worth a round trip where round trips are counted, though others will follow.
+const VERDICTS: usize = 100;
+
+/// Who spends a credit: knows what the jobs and verdicts of an engine will take of it.
+pub(super) struct Spender {
+    credit: Credit,
+    shards: Shards,
+    /// Where the verdicts go that are here, or on their way.
+    settling: BTreeSet<Shard>,
+}
+
+impl Spender {
+    pub(super) fn new(credit: Credit, base: &Base, settler: &Settler) -> Spender {
+        Spender { credit, shards: base.config.shards, settling: settler.shards(base) }
+    }
+
+    /// What is left if the verdicts on jobs in hand go with the others of their shard.
+    pub(super) fn purse(&self, consumer: &Consumer) -> Purse {
+        let mut verdicts = consumer.shards(self.shards);
+        verdicts.extend(&self.settling);
+        self.holding(consumer, verdicts.len())
+    }
+
+    /// How few verdicts may go now, if those on jobs in hand then go for themselves.
+    pub(super) fn least(&self, base: &Base, consumer: &Consumer) -> usize {
+        if consumer.held() == 0 {
+            return 0;
+        }
+        let verdicts = self.settling.len() + consumer.shards(self.shards).len();
+        match self.holding(consumer, verdicts).has_free_trip() {
+            true if base.draining => 0,
+            true => VERDICTS,
+            false => usize::MAX,
+        }
+    }
+
+    fn holding(&self, consumer: &Consumer, verdicts: usize) -> Purse {
+        Purse::new(self.credit, consumer.promised(), verdicts + consumer.asking())
+    }
+}
 
 /// What a driver can still pay for, and what of it is spoken for: the deliveries that grants under way will need, and the
 /// round trips for the verdicts. Without that, a worker with 50 requests and a push for each job took 100 jobs, settled
@@ -12,6 +58,9 @@ pub(super) struct Purse {
 }
 
 impl Purse {
+    /// All can be paid for.
+    pub(super) const UNLIMITED: Purse = Purse { credit: Credit::UNLIMITED, owed: 0, spare: 0 };
+
     /// `deliveries` are still to be paid for, and so many round trips with `verdicts`.
     pub(super) fn new(credit: Credit, deliveries: usize, verdicts: usize) -> Purse {
         let owed = u64::from(credit.per_job) * deliveries as u64 + verdicts as u64;
