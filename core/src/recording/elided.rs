@@ -1,10 +1,13 @@
 //! What stands in for bodies.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
+use once_cell::race::OnceBox;
 
 use crate::record::{FAILURE, WHATS};
 use crate::{BODY_LIMIT, Compression, Grant, Metadata, Record, RecordError, Reply, Stored};
@@ -14,12 +17,12 @@ const LONGEST: usize = BODY_LIMIT + (1 << 16);
 /// The most bytes of values of a job that are told from more.
 pub(super) const VALUES_LONGEST: usize = 1 << 16;
 
-static ZEROS: [u8; LONGEST] = [0; LONGEST];
-
-/// A record, or a body, of so many bytes.
+/// A record, or a body, of so many bytes: a part of what all of them share, so that no recording can ask for more.
 pub(crate) fn zeros(len: u64) -> Bytes {
+    static SHARED: OnceBox<Vec<u8>> = OnceBox::new();
+    let shared = SHARED.get_or_init(|| Box::new(vec![0; LONGEST]));
     let len = usize::try_from(len).unwrap_or(LONGEST).min(LONGEST);
-    Bytes::from_static(ZEROS.get(..len).unwrap_or_default())
+    Bytes::from_static(shared.get(..len).unwrap_or_default())
 }
 
 /// A value of a header, of so many bytes, out of what is `left`.
