@@ -2,7 +2,6 @@
 
 use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -15,7 +14,7 @@ use crate::{BODY_LIMIT, Compression, Grant, Metadata, Record, RecordError, Reply
 /// The longest record that is told from longer ones.
 const LONGEST: usize = BODY_LIMIT + (1 << 16);
 /// The most bytes of values of a job that are told from more.
-pub(super) const VALUES_LONGEST: usize = 1 << 16;
+const VALUES_LONGEST: usize = 1 << 16;
 
 /// A record, or a body, of so many bytes: a part of what all of them share, so that no recording can ask for more.
 pub(crate) fn zeros(len: u64) -> Bytes {
@@ -23,13 +22,6 @@ pub(crate) fn zeros(len: u64) -> Bytes {
     let shared = SHARED.get_or_init(|| Box::new(vec![0; LONGEST]));
     let len = usize::try_from(len).unwrap_or(LONGEST).min(LONGEST);
     Bytes::from_static(shared.get(..len).unwrap_or_default())
-}
-
-/// A value of a header, of so many bytes, out of what is `left`.
-pub(super) fn value(len: u64, left: &mut usize) -> String {
-    let len = usize::try_from(len).unwrap_or(*left).min(*left);
-    *left -= len;
-    "*".repeat(len)
 }
 
 /// A reply that is read and decided upon alike, without bodies and values of headers.
@@ -89,6 +81,36 @@ pub(crate) mod length {
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
         u64::deserialize(deserializer).map(super::zeros)
+    }
+}
+
+/// Values of headers as their lengths.
+pub(super) mod values {
+    use alloc::string::String;
+    use alloc::vec::Vec;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    type Headers<T> = Vec<(String, T)>;
+
+    pub(in crate::recording) fn serialize<S: Serializer>(
+        headers: &Headers<String>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(headers.iter().map(|(name, value)| (name, value.len() as u64)))
+    }
+
+    pub(in crate::recording) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Headers<String>, D::Error> {
+        let mut left = super::VALUES_LONGEST;
+        let mut stand_in = |len: u64| {
+            let len = usize::try_from(len).unwrap_or(left).min(left);
+            left -= len;
+            "*".repeat(len)
+        };
+        let headers = Headers::<u64>::deserialize(deserializer)?.into_iter();
+        Ok(headers.map(|(name, len)| (name, stand_in(len))).collect())
     }
 }
 

@@ -1,6 +1,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::elided;
@@ -35,7 +36,7 @@ pub(super) enum Input {
     Replies(Ticket, Vec<Reply>),
     Loss(Ticket),
     Wakeup(Wakeup),
-    Publish(Token, Handed),
+    Publish(Token, #[serde(with = "Handed")] NewJob),
     Take(Token, Take),
     Request(Token, Request),
     Settle(Held, Verdict),
@@ -43,9 +44,10 @@ pub(super) enum Input {
     Drain,
 }
 
-/// A [`NewJob`] without body and values of headers.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Handed {
+/// How a job is put down: without body and values of headers, which are read as what stands in for them.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "NewJob")]
+struct Handed {
     queue: QueueName,
     id: JobId,
     generated: bool,
@@ -56,34 +58,13 @@ pub(super) struct Handed {
     backoff: Option<Backoff>,
     lost_delay_ms: Option<u64>,
     content_type: Option<String>,
-    headers: Vec<(String, u64)>,
+    #[serde(with = "elided::values")]
+    headers: Vec<(String, String)>,
     trace: Option<Trace>,
     published: UnixMs,
-    body: u64,
+    #[serde(with = "elided::length")]
+    body: Bytes,
     timeout_ms: u64,
-}
-
-impl From<&NewJob> for Handed {
-    fn from(job: &NewJob) -> Handed {
-        let headers = job.headers.iter().map(|(name, value)| (name.clone(), value.len() as u64));
-        Handed {
-            queue: job.queue.clone(),
-            id: job.id.clone(),
-            generated: job.generated,
-            replace: job.replace,
-            due: job.due,
-            ttl_ms: job.ttl_ms,
-            attempts: job.attempts,
-            backoff: job.backoff.clone(),
-            lost_delay_ms: job.lost_delay_ms,
-            content_type: job.content_type.clone(),
-            headers: headers.collect(),
-            trace: job.trace.clone(),
-            published: job.published,
-            body: job.body.len() as u64,
-            timeout_ms: job.timeout_ms,
-        }
-    }
 }
 
 impl Input {
@@ -97,31 +78,6 @@ impl Input {
         match self {
             Input::Publish(token, _) | Input::Take(token, _) | Input::Request(token, _) => Some(*token),
             _ => None,
-        }
-    }
-}
-
-impl From<&Handed> for NewJob {
-    fn from(job: &Handed) -> NewJob {
-        let mut left = elided::VALUES_LONGEST;
-        let headers = job.headers.iter().map(|(name, len)| (name.clone(), elided::value(*len, &mut left)));
-        let headers = headers.collect();
-        NewJob {
-            queue: job.queue.clone(),
-            id: job.id.clone(),
-            generated: job.generated,
-            replace: job.replace,
-            due: job.due,
-            ttl_ms: job.ttl_ms,
-            attempts: job.attempts,
-            backoff: job.backoff.clone(),
-            lost_delay_ms: job.lost_delay_ms,
-            content_type: job.content_type.clone(),
-            headers,
-            trace: job.trace.clone(),
-            published: job.published,
-            body: elided::zeros(job.body),
-            timeout_ms: job.timeout_ms,
         }
     }
 }

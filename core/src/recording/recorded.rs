@@ -6,7 +6,7 @@ use core::ops::Deref;
 
 use super::digest::Digest;
 use super::elided;
-use super::frame::{Frame, Handed, Input};
+use super::frame::{Frame, Input};
 use super::reader::{FORMAT, MAGIC};
 use super::ring::Sink;
 use crate::{
@@ -91,7 +91,7 @@ impl Recorded {
             return self.engine.publish(now, token, job);
         };
         let before = engine.events().len();
-        tape.input(engine, now, Input::Publish(token, Handed::from(&job)));
+        tape.input(engine, now, Input::Publish(token, job.clone()));
         let done = engine.publish_as(now, token, job, |job, config| {
             let entry = job.into_entry(config.compression)?;
             tape.put(&Frame::Stored(entry.record.len() as u64), false);

@@ -213,7 +213,7 @@ impl<'a> Replay<'a> {
                 commands.iter().flat_map(|command| self.story.lost(command)).collect()
             }
             Input::Wakeup(wakeup) => story.woken(wakeup),
-            Input::Publish(token, job) => story.published(*token, &NewJob::from(job)),
+            Input::Publish(token, job) => story.published(*token, job),
             Input::Take(token, want) => story.took(*token, want),
             Input::Request(token, request) => story.requested(*token, request),
             Input::Settle(held, verdict) => story.settled(*held, verdict),
@@ -261,7 +261,6 @@ fn tell(engine: &mut Engine, now: Millis, input: Input, stored: Option<u64>) -> 
         Input::Loss(ticket) => engine.handle_loss(now, ticket),
         Input::Wakeup(wakeup) => engine.handle_wakeup(now, wakeup),
         Input::Publish(token, job) => {
-            let job = NewJob::from(&job);
             let len = stored.unwrap_or(job.body.len() as u64);
             let encode = |job: NewJob, _: &_| {
                 let entry =
