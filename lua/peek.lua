@@ -1,25 +1,31 @@
 -- Who tends the shard, and what it will have to do next.
--- Keys: 1 agenda, 2 queues, 3 lease
+-- Keys: 1 agenda, 2 queues, 3 lease, then the due of each queue whose first due time is asked for
 -- Args: 1 clock, 2 engine, 3 how many entries, 4 lease ms (0: give the lease up), 5 stay (0: take the lease only if
---       something is due, as cron does)
--- Returns: ok, us, the engine that holds the lease or empty, its end, members of the agenda, their times
+--       something is due, as cron does, and do not look for its holder otherwise)
+-- Returns: ok, us, the engine that holds the lease or empty, its end, members of the agenda, their times,
+--          the first due time of each queue asked for, or empty
 -- Repeat: harmless
 -- Notifies: head 0 when the lease is given up, so that another takes it at once
--- Calls: 4 (+2 to take or keep the lease, +2 to give it up)
+-- Calls: 4 (+1 a queue asked for, +2 to take or keep the lease, +2 to give it up); 3 if it only looks and nothing is due
 -- First write: UNLINK (runs at maxmemory)
 clock()
 local engine, count, lease_ms, stay = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5] == '1'
-local text = call('GET', KEYS[3])
+local entries = call('ZRANGE', KEYS[1], 0, math.max(count, 1) - 1, 'WITHSCORES')
+local members, times, firsts = {}, {}, {}
+for i = 1, math.min(#entries, 2 * count), 2 do
+  members[#members + 1], times[#times + 1] = entries[i], entries[i + 1]
+end
+for i = 4, #KEYS do
+  firsts[#firsts + 1] = call('ZRANGE', KEYS[i], 0, 0, 'WITHSCORES')[2] or ''
+end
+local head = tonumber(entries[2])
+local wanted = stay or (head and head <= now)
 local holder, ends = '', 0
+local text = (wanted or lease_ms == 0) and call('GET', KEYS[3])
 if text then
   local space = string.find(text, ' ', 1, true)
   holder, ends = string.sub(text, 1, space - 1), tonumber(string.sub(text, space + 1))
   if ends <= now then holder, ends = '', 0 end
-end
-local entries = call('ZRANGE', KEYS[1], 0, math.max(count, 1) - 1, 'WITHSCORES')
-local head, members, times = tonumber(entries[2]), {}, {}
-for i = 1, math.min(#entries, 2 * count), 2 do
-  members[#members + 1], times[#times + 1] = entries[i], entries[i + 1]
 end
 if lease_ms == 0 then
   if holder == engine then
@@ -27,12 +33,9 @@ if lease_ms == 0 then
     holder, ends = '', 0
     redis.pcall('PUBLISH', tag .. 'head', '0')
   end
-else
-  local wanted = stay or (head and head <= now)
-  if (holder == '' and wanted) or (holder == engine and ends - now <= lease_ms / 2) then
-    holder, ends = engine, now + lease_ms
-    call('UNLINK', KEYS[3])
-    call('SET', KEYS[3], engine .. ' ' .. num(ends))
-  end
+elseif wanted and (holder == '' or (holder == engine and ends - now <= lease_ms / 2)) then
+  holder, ends = engine, now + lease_ms
+  call('UNLINK', KEYS[3])
+  call('SET', KEYS[3], engine .. ' ' .. num(ends))
 end
-return {'ok', num(us), holder, num(ends), members, times}
+return {'ok', num(us), holder, num(ends), members, times, firsts}

@@ -92,8 +92,10 @@ pub enum Command {
         entries: u16,
         /// How long the pump lease lasts; zero gives it up.
         lease_ms: u64,
-        /// Take the lease even if nothing is due.
+        /// Take the lease even if nothing is due. Otherwise its holder is looked for only if something is.
         stay: bool,
+        /// Queues of the shard whose first due time is asked for too. At most [`Command::PEEKS_MAX`].
+        queues: Vec<QueueName>,
     },
     /// Does what must happen in a queue though nobody asks.
     Tend {
@@ -321,6 +323,8 @@ impl Command {
     pub const JOBS_MAX: usize = 500;
     /// The most jobs of a reserve, a tend or a list.
     pub const GRANTS_MAX: u16 = 256;
+    /// The most queues of a peek: each costs the store a call.
+    pub const PEEKS_MAX: usize = 64;
 
     /// What it is.
     pub fn kind(&self) -> Kind {

@@ -75,6 +75,10 @@ pub enum Pumping {
     Never,
     /// While a take waits.
     WhileTaking,
+    /// Once, where something is due: a run that cron starts. It takes the pump lease only there, looks at its own queues'
+    /// first due times instead of asking each, and arms for what it has seen, whoever holds the lease. Such an engine polls
+    /// nothing: when nothing it has seen is left, [`poll_timeout`](crate::Engine::poll_timeout) is far off.
+    WhenDue,
     /// Always: a worker or a service.
     Always,
 }
@@ -136,6 +140,15 @@ impl Config {
         check("pending_jobs", self.pending_jobs as u64, 1, 1 << 20, "1 to 1,048,576")?;
         check("pending_bytes", self.pending_bytes as u64, 1 << 16, 1 << 32, "65,536 to 4,294,967,296")?;
         check("pending_requests", self.pending_requests as u64, 1, 1 << 20, "1 to 1,048,576")?;
+        if self.pump == Pumping::WhenDue {
+            check(
+                "subscriptions",
+                self.subscriptions.len() as u64,
+                0,
+                64,
+                "at most 64 when it pumps what is due",
+            )?;
+        }
         if !self.subscriptions.is_empty() {
             check("slots", self.slots.into(), 1, 10_000, "1 to 10,000")?;
         }

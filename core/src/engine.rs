@@ -330,7 +330,7 @@ impl Engine {
         let active = match self.base.config.pump {
             Pumping::Never => false,
             Pumping::WhileTaking => self.consumer.has_waiting_takes(),
-            Pumping::Always => true,
+            Pumping::WhenDue | Pumping::Always => true,
         };
         self.pump.set_active(&self.base, active);
         if self.base.draining && !self.drained && self.is_done() {
@@ -378,7 +378,8 @@ impl Engine {
                 if !self.pump.handle_entry(base.config.shards.of(&queue), &queue) {
                     return;
                 }
-                if self.consumer.wants(base, &queue) && !self.consumer.is_closed(&queue) {
+                let own = base.config.pump == Pumping::WhenDue && self.consumer.is_subscribed(&queue);
+                if (own || self.consumer.wants(base, &queue)) && !self.consumer.is_closed(&queue) {
                     self.consumer.hunger(&queue);
                 } else {
                     self.pump.tend(&queue);
@@ -414,12 +415,21 @@ impl Engine {
                 }
             }
             Lane::Reserve(queue) => {
-                let learnt = self.consumer.handle_landed(base, &mut self.settler, &queue, landed);
-                if let Some(learnt) = learnt.filter(|learnt| learnt.open && !learnt.more) {
-                    self.pump.learn(base, &queue, learnt.next, learnt.time);
+                match self.consumer.handle_landed(base, &mut self.settler, &queue, landed) {
+                    Some(learnt) if learnt.open && !learnt.more => {
+                        self.pump.learn(base, &queue, learnt.next, learnt.time);
+                    }
+                    Some(learnt) if !learnt.open && base.config.pump == Pumping::WhenDue => {
+                        self.pump.tend(&queue);
+                    }
+                    _ => {}
                 }
             }
-            Lane::Peek(shard) => self.pump.handle_peeked(base, shard, landed),
+            Lane::Peek(shard) => {
+                for queue in self.pump.handle_peeked(base, shard, landed) {
+                    self.consumer.hunger(&queue);
+                }
+            }
             Lane::Tend(queue) => self.pump.handle_tended(base, &queue, landed),
             Lane::Ask(token) => self.requests.handle_landed(base, &mut self.flights, token, landed),
         }

@@ -61,6 +61,11 @@ impl Keyspace {
         )
     }
 
+    /// The key of a queue's waiting jobs by due time.
+    pub fn due_key(&self, queue: &QueueName) -> String {
+        format!("{}{queue}:due", self.tag(self.shards.of(queue)))
+    }
+
     /// The channel on which an engine hears which queue has work for it.
     pub fn wake_channel(&self, shard: Shard, engine: crate::Identity) -> String {
         format!("{}wake:{engine}", self.tag(shard))

@@ -45,8 +45,14 @@ pub enum Reply {
     Cancelled { time: UnixMicros, outcomes: Vec<CancelOutcome> },
     /// To reschedule.
     Rescheduled { time: UnixMicros, outcomes: Vec<RescheduleOutcome>, dues: Vec<UnixMs> },
-    /// To peek: who holds the pump lease until when, and the first entries of the agenda.
-    Peeked { time: UnixMicros, holder: Option<(Identity, UnixMs)>, agenda: Vec<(QueueName, UnixMs)> },
+    /// To peek: who holds the pump lease until when, the first entries of the agenda, and the first due time of each queue
+    /// asked for.
+    Peeked {
+        time: UnixMicros,
+        holder: Option<(Identity, UnixMs)>,
+        agenda: Vec<(QueueName, UnixMs)>,
+        firsts: Vec<Option<UnixMs>>,
+    },
     /// To tend.
     Tended {
         time: UnixMicros,
@@ -129,8 +135,8 @@ impl Reply {
             (Reply::Rescheduled { outcomes, dues, .. }, Command::Reschedule { jobs, .. }) => {
                 outcomes.len() == jobs.len() && dues.len() == jobs.len()
             }
-            (Reply::Peeked { agenda, .. }, Command::Peek { entries, .. }) => {
-                agenda.len() <= (*entries).into()
+            (Reply::Peeked { agenda, firsts, .. }, Command::Peek { entries, queues, .. }) => {
+                agenda.len() <= (*entries).into() && firsts.len() == queues.len()
             }
             (
                 Reply::DeadMoved { moved, outcomes, .. },

@@ -19,11 +19,12 @@ pub(crate) struct ShardKeys {
 }
 
 /// What a peek asks for.
-pub(crate) struct Peek {
+pub(crate) struct Peek<'a> {
     pub(crate) engine: Identity,
     pub(crate) entries: u16,
     pub(crate) lease_ms: u64,
     pub(crate) stay: bool,
+    pub(crate) queues: &'a [QueueName],
 }
 
 impl ShardKeys {
@@ -32,13 +33,17 @@ impl ShardKeys {
         &mut self,
         time: UnixMicros,
         shard: Shard,
-        peek: &Peek,
+        peek: &Peek<'_>,
         notices: &mut Notices,
     ) -> Reply {
         let now = time.floor_ms();
         let entries = self.agenda.iter().take(usize::from(peek.entries));
         let agenda = entries.map(|(name, at)| (name.clone(), at)).collect();
-        let holder = self.lease.filter(|(_, ends)| *ends > now);
+        let first_due = |name: &QueueName| self.queues.get(name)?.due.first_score();
+        let firsts = peek.queues.iter().map(first_due).collect();
+        let wanted = peek.stay || self.agenda.first_score().is_some_and(|at| at <= now);
+        let looks = wanted || peek.lease_ms == 0;
+        let holder = self.lease.filter(|(_, ends)| looks && *ends > now);
         let held = holder.filter(|(engine, _)| *engine == peek.engine);
         let holder = if peek.lease_ms == 0 {
             if held.is_some() {
@@ -47,16 +52,15 @@ impl ShardKeys {
             }
             holder.filter(|(engine, _)| *engine != peek.engine)
         } else {
-            let wanted = peek.stay || self.agenda.first_score().is_some_and(|at| at <= now);
             let half_over = held.is_some_and(|(_, ends)| ends.since(now) <= peek.lease_ms / 2);
-            if (holder.is_none() && wanted) || half_over {
+            if wanted && (holder.is_none() || half_over) {
                 self.lease = Some((peek.engine, now + peek.lease_ms));
                 self.lease
             } else {
                 holder
             }
         };
-        Reply::Peeked { time, holder, agenda }
+        Reply::Peeked { time, holder, agenda, firsts }
     }
 
     /// A page of the names in order; the cursor is how many came before.

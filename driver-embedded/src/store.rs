@@ -83,8 +83,9 @@ impl Store {
                 Reply::Opened { time, layout, shards }
             }
             Command::Server => Reply::Server { version: (7, 0, 0), policy: Some("noeviction".to_owned()) },
-            Command::Peek { engine, entries, lease_ms, stay, .. } => {
-                let peek = Peek { engine: *engine, entries: *entries, lease_ms: *lease_ms, stay: *stay };
+            Command::Peek { engine, entries, lease_ms, stay, queues, .. } => {
+                let (engine, entries, lease_ms, stay) = (*engine, *entries, *lease_ms, *stay);
+                let peek = Peek { engine, entries, lease_ms, stay, queues };
                 part.peek(time, shard, &peek, &mut self.notices)
             }
             Command::Queues { cursor, count, .. } => part.named(*cursor, *count),

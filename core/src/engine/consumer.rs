@@ -12,8 +12,8 @@ use super::purse::Purse;
 use super::settler::{Renewal, Settler, Whose, renew_at};
 use super::takes::Takes;
 use crate::{
-    Backlogged, ClockModel, Command, Event, Fault, Held, Job, JobId, Millis, QueueName, Reply, Session,
-    Settlement, Shard, Shards, Take, Token, UnixMicros, UnixMs, Verdict,
+    Backlogged, ClockModel, Command, Event, Fault, Held, Job, JobId, Millis, Pumping, QueueName, Reply,
+    Session, Settlement, Shard, Shards, Take, Token, UnixMicros, UnixMs, Verdict,
 };
 
 const STRIDE: u64 = 1 << 20;
@@ -47,7 +47,10 @@ impl Consumer {
                 Asked { subscription: Some((subscription.weight, subscription.max)), ..Asked::default() };
             queues.insert(subscription.queue.clone(), asked);
         }
-        let hungry = queues.keys().cloned().collect();
+        let hungry = match base.config.pump {
+            Pumping::WhenDue => BTreeSet::new(),
+            _ => queues.keys().cloned().collect(),
+        };
         Consumer {
             queues,
             hungry,
@@ -127,6 +130,10 @@ impl Consumer {
         self.leaving.extend(self.queues.keys().cloned());
     }
 
+    pub(super) fn is_subscribed(&self, queue: &QueueName) -> bool {
+        self.queues.get(queue).is_some_and(|asked| asked.subscription.is_some())
+    }
+
     /// Whether a reserve of this queue would serve somebody now, and does if the queue has due jobs.
     pub(super) fn wants(&self, base: &Base, queue: &QueueName) -> bool {
         let Some(asked) = self.queues.get(queue) else { return false };
@@ -155,7 +162,9 @@ impl Consumer {
         free.min(max.saturating_sub(asked.running).saturating_sub(asked.promised))
     }
 
-    /// `purse` says what can be paid for beside what is promised.
+    /// `purse` says what can be paid for beside what is promised. Where round trips are counted, no fewer jobs are asked for
+    /// than half of what one may bring while others are in hand: a job at a time, as slots become free, would cost a round
+    /// trip each.
     pub(super) fn form(
         &mut self,
         base: &mut Base,
@@ -179,6 +188,7 @@ impl Consumer {
         let free =
             u32::from(base.config.slots).saturating_sub(u32::try_from(self.held.len()).unwrap_or(u32::MAX));
         let free = free.saturating_sub(u32::from(self.promised));
+        let saves = base.allowance.is_some() && (self.held.len() > 0 || self.promised > 0);
         for (_, queue) in order {
             let share = free * self.weight(&queue) / weights.max(1);
             let Some(asked) = self.queues.get(&queue) else { continue };
@@ -194,6 +204,9 @@ impl Consumer {
                 }
                 _ if slots.min(affordable) > 0 => {
                     let count = slots.min(affordable);
+                    if saves && u32::from(count) * 2 < u32::from(base.config.reserve_max.min(affordable)) {
+                        continue;
+                    }
                     self.ask(base, flights, &queue, count, base.config.lease_ms, Promise::Slots(count));
                 }
                 _ => {}
@@ -266,7 +279,9 @@ impl Consumer {
         let resend_ms = base.config.resend_ms.min(longest_ms);
         let batch = flights.submit(base, Lane::Reserve(queue.clone()), command, resend_ms);
         asked.flying = Some((batch, promise));
-        self.poll_after(base, queue, base.config.poll_ms);
+        if base.config.pump != Pumping::WhenDue {
+            self.poll_after(base, queue, base.config.poll_ms);
+        }
     }
 
     fn poll_after(&mut self, base: &mut Base, queue: &QueueName, ms: u64) {
@@ -400,7 +415,10 @@ impl Consumer {
                 end: None,
             });
             if let Some(kept) = self.held.get_mut(held) {
-                kept.renew = Some(base.wheel.insert(renew_at(sent, granted.lease_ms), Timer::Renew(held)));
+                if base.allowance.is_none() {
+                    let at = renew_at(sent, granted.lease_ms);
+                    kept.renew = Some(base.wheel.insert(at, Timer::Renew(held)));
+                }
                 kept.end = Some(base.wheel.insert(granted.lease_end, Timer::LeaseEnd(held)));
             }
             job.held = Some(held);

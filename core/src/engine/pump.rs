@@ -1,4 +1,5 @@
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +47,7 @@ impl Pump {
             _ => base.config.shards.iter().map(|shard| (shard, Tending::default())).collect(),
         };
         let mut pump = Pump { shards, queues: BTreeMap::new(), idle: BTreeSet::new(), active: false };
-        pump.set_active(base, base.config.pump == Pumping::Always);
+        pump.set_active(base, matches!(base.config.pump, Pumping::WhenDue | Pumping::Always));
         pump
     }
 
@@ -65,6 +66,13 @@ impl Pump {
 
     pub(super) fn holds(&self, shard: Shard, now: Millis) -> bool {
         self.shards.get(&shard).and_then(|tending| tending.lease_end).is_some_and(|end| now < end)
+    }
+
+    /// Whether this engine arms for what comes next in a queue that it just asked or tended: a run that cron started does
+    /// without the lease, which only keeps others from doing the same.
+    fn may_tend(&self, base: &Base, queue: &QueueName) -> bool {
+        let alone = base.config.pump == Pumping::WhenDue;
+        self.active && (alone || self.holds(base.config.shards.of(queue), base.now))
     }
 
     /// Asks every shard afresh: notifications may have been missed, or the clock has stepped.
@@ -114,8 +122,7 @@ impl Pump {
         next: Option<UnixMs>,
         time: UnixMicros,
     ) {
-        let holds = self.active && self.holds(base.config.shards.of(queue), base.now);
-        if holds && next.is_some_and(|at| at <= time.floor_ms()) {
+        if self.may_tend(base, queue) && next.is_some_and(|at| at <= time.floor_ms()) {
             self.tend(queue);
         } else {
             self.schedule(base, queue, next);
@@ -125,7 +132,7 @@ impl Pump {
     /// Something just learnt when the next event of the queue is.
     pub(super) fn schedule(&mut self, base: &mut Base, queue: &QueueName, next: Option<UnixMs>) {
         let shard = base.config.shards.of(queue);
-        if !self.active || !self.holds(shard, base.now) {
+        if !self.may_tend(base, queue) {
             return;
         }
         let Some(tending) = self.shards.get_mut(&shard) else { return };
@@ -145,8 +152,10 @@ impl Pump {
             }
             (tending.flying, tending.wanted) = (true, false);
             let lease_ms = if leave { 0 } else { base.config.pump_lease_ms };
+            let stay = base.config.pump != Pumping::WhenDue;
+            let queues = if stay || leave { Vec::new() } else { subscribed(base, shard) };
             let command =
-                Command::Peek { shard, engine: base.identity, entries: ENTRIES, lease_ms, stay: true };
+                Command::Peek { shard, engine: base.identity, entries: ENTRIES, lease_ms, stay, queues };
             flights.submit(base, Lane::Peek(shard), command, base.config.pump_lease_ms);
         }
         for queue in core::mem::take(&mut self.idle) {
@@ -158,28 +167,33 @@ impl Pump {
         }
     }
 
-    pub(super) fn handle_peeked(&mut self, base: &mut Base, shard: Shard, landed: Landed) {
+    /// Answers which of the queues that were looked at have due jobs.
+    pub(super) fn handle_peeked(&mut self, base: &mut Base, shard: Shard, landed: Landed) -> Vec<QueueName> {
         let active = self.active;
-        let Some(tending) = self.shards.get_mut(&shard) else { return };
+        let Some(tending) = self.shards.get_mut(&shard) else { return Vec::new() };
         tending.flying = false;
         base.cancel(tending.timer.take());
         for (_, key) in core::mem::take(&mut tending.entries) {
             base.wheel.cancel(key);
         }
         tending.lease_end = None;
-        let Some(Reply::Peeked { holder, agenda, .. }) = landed.reply else {
-            if !active {
-                return;
+        let Some(Reply::Peeked { time, holder, agenda, firsts }) = landed.reply else {
+            if active {
+                base.events.push_back(Event::Fault(landed.batch.fault(landed.reply)));
+                tending.timer = Some(base.after(STUCK_MS, Timer::Peek(shard)));
             }
-            base.events.push_back(Event::Fault(landed.batch.fault(landed.reply)));
-            tending.timer = Some(base.after(STUCK_MS, Timer::Peek(shard)));
-            return;
+            return Vec::new();
         };
         let sent = landed.batch.first_sent.unwrap_or(base.now);
         let ours = holder.is_some_and(|(holder, _)| holder == base.identity);
         tending.lease_end = ours.then(|| ClockModel::lease_end(sent, base.config.pump_lease_ms));
+        let Command::Peek { queues, stay, .. } = landed.batch.command else { return Vec::new() };
         if !active {
-            return;
+            return Vec::new();
+        }
+        if !stay {
+            let looked: Vec<_> = queues.into_iter().zip(firsts).collect();
+            return tending.look(base, shard, (time, holder.is_none() || ours), agenda, looked);
         }
         let next = match holder {
             Some(_) if ours => {
@@ -190,6 +204,7 @@ impl Pump {
             other => standby(base, other),
         };
         tending.timer = Some(base.wheel.insert(next.max(base.now + 1), Timer::Peek(shard)));
+        Vec::new()
     }
 
     pub(super) fn handle_tended(&mut self, base: &mut Base, queue: &QueueName, landed: Landed) {
@@ -227,7 +242,7 @@ impl Pump {
     /// What the tending should have done, or told, is still to come.
     fn retry(&mut self, base: &mut Base, queue: &QueueName) {
         let shard = base.config.shards.of(queue);
-        if !self.active || !self.holds(shard, base.now) {
+        if !self.may_tend(base, queue) {
             return;
         }
         if let Some(tending) = self.shards.get_mut(&shard) {
@@ -242,6 +257,41 @@ impl Tending {
         !self.flying && self.lease_end.is_none()
     }
 
+    /// What a run that cron started does with what it saw: queues of its own that have due jobs are answered, the rest is
+    /// armed for, except what belongs to another engine that holds the pump lease.
+    fn look(
+        &mut self,
+        base: &mut Base,
+        shard: Shard,
+        (time, alone): (UnixMicros, bool),
+        agenda: Vec<(QueueName, UnixMs)>,
+        looked: Vec<(QueueName, Option<UnixMs>)>,
+    ) -> Vec<QueueName> {
+        let now = time.floor_ms();
+        let is_cut = agenda.len() == usize::from(ENTRIES);
+        let last = agenda.last().filter(|_| is_cut).and_then(|(_, at)| base.clock.ask_at(base.now, *at));
+        let mut next: BTreeMap<QueueName, UnixMs> = agenda.into_iter().collect();
+        if !alone {
+            next.retain(|queue, _| looked.iter().any(|(own, _)| own == queue));
+        }
+        let mut ready = Vec::new();
+        for (queue, first) in looked {
+            match first {
+                Some(due) if due <= now => {
+                    next.remove(&queue);
+                    ready.push(queue);
+                }
+                Some(due) => {
+                    next.entry(queue).and_modify(|at| *at = due.min(*at)).or_insert(due);
+                }
+                None => {}
+            }
+        }
+        self.arm(base, &next.into_iter().collect::<Vec<_>>());
+        self.timer = last.map(|at| base.wheel.insert(at.max(base.now + STUCK_MS), Timer::Peek(shard)));
+        ready
+    }
+
     /// Arms a timer for each entry; if there may be more, answers when the last one is due.
     fn arm(&mut self, base: &mut Base, agenda: &[(QueueName, UnixMs)]) -> Option<Millis> {
         let mut last = None;
@@ -254,6 +304,12 @@ impl Tending {
         }
         last.filter(|_| agenda.len() == usize::from(ENTRIES))
     }
+}
+
+/// The queues of a shard whose jobs are managed here.
+fn subscribed(base: &Base, shard: Shard) -> Vec<QueueName> {
+    let queues = base.config.subscriptions.iter().map(|subscription| &subscription.queue);
+    queues.filter(|queue| base.config.shards.of(queue) == shard).cloned().collect()
 }
 
 fn standby(base: &Base, holder: Option<(Identity, UnixMs)>) -> Millis {
@@ -296,6 +352,7 @@ mod tests {
                 for command in transmit.commands {
                     replies.push(match command {
                         Command::Peek { engine, .. } => Reply::Peeked {
+                            firsts: Vec::new(),
                             time,
                             holder: Some((*engine, time.floor_ms() + 30_000)),
                             agenda: overdue.map(|at| (queue.clone(), at)).into_iter().collect(),
@@ -346,7 +403,9 @@ mod tests {
         let transmit = engine.poll_transmit(Credit::UNLIMITED).expect("a transmit");
         let (ticket, time) = (transmit.ticket, UnixMicros(1_760_000_000_000_000));
         let replies = transmit.commands.iter().map(|command| match command {
-            Command::Peek { .. } => Reply::Peeked { time, holder: None, agenda: alloc::vec::Vec::new() },
+            Command::Peek { .. } => {
+                Reply::Peeked { time, holder: None, agenda: alloc::vec::Vec::new(), firsts: Vec::new() }
+            }
             _ => Reply::Tended {
                 time,
                 ended: u64::MAX,

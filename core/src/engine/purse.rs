@@ -140,7 +140,7 @@ mod tests {
                 let outcomes = leases.iter().map(|_| crate::SettleOutcome::Done).collect();
                 Reply::Settled { time: Some(TIME), outcomes }
             }
-            _ => Reply::Peeked { time: TIME, holder: None, agenda: Vec::new() },
+            _ => Reply::Peeked { time: TIME, holder: None, agenda: Vec::new(), firsts: Vec::new() },
         }
     }
 

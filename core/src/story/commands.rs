@@ -80,6 +80,10 @@ impl Story {
             }
             Command::Cancel { session, .. } => format!("cancels it, {}", numbered(*session)),
             Command::Peek { shard, lease_ms: 0, .. } => format!("gives up the pump lease of shard {shard}"),
+            Command::Peek { shard, lease_ms, stay: false, .. } => format!(
+                "reads the agenda of shard {shard}, and asks for its pump lease for {} if something is due",
+                Span(*lease_ms)
+            ),
             Command::Peek { shard, lease_ms, .. } => {
                 format!(
                     "reads the agenda of shard {shard}, and asks for its pump lease for {}",

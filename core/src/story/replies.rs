@@ -175,7 +175,7 @@ impl Story {
                 let policy = policy.as_deref().unwrap_or("of unknown policy");
                 format!("the server is of version {major}.{minor}.{patch}, {policy}")
             }
-            Reply::Peeked { time, holder, agenda } => {
+            Reply::Peeked { time, holder, agenda, firsts } => {
                 let now = time.floor_ms();
                 let holder = match holder {
                     Some((holder, until)) => format!("held by {holder}, ending {}", self.then(*until, now)),
@@ -187,7 +187,10 @@ impl Story {
                     1 => "1 queue on the agenda".into(),
                     count => format!("{count} queues on the agenda"),
                 };
-                format!("the pump lease is {holder}; {entries}{}", first.unwrap_or_default())
+                let ready = firsts.iter().flatten().filter(|at| **at <= now).count();
+                let ready =
+                    if ready > 0 { format!("; {ready} of its queues have due jobs") } else { String::new() };
+                format!("the pump lease is {holder}; {entries}{}{ready}", first.unwrap_or_default())
             }
             Reply::Tended { time, ended, expired, purged, forwarded, next, .. } => {
                 let next = next.map(|next| {

@@ -142,6 +142,7 @@ fn commands_that_leave() {
                 entries: 64,
                 lease_ms: 0,
                 stay: true,
+                queues: vec![],
             },
             &["gives up the pump lease of shard 3"],
         ),
@@ -217,8 +218,9 @@ fn answers_of_the_store() {
                 entries: 64,
                 lease_ms: 1,
                 stay: true,
+                queues: vec![],
             },
-            Reply::Peeked { time, holder: None, agenda: vec![(red(), NOW + 250)] },
+            Reply::Peeked { time, holder: None, agenda: vec![(red(), NOW + 250)], firsts: vec![] },
             &["the pump lease is held by nobody; 1 queue on the agenda, red first, in 250ms"],
         ),
     ] {

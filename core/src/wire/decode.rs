@@ -270,7 +270,10 @@ impl Words {
         let agenda = members.0.zip(times.0).filter_map(|(member, at)| {
             Some((text(member)?.strip_prefix('q')?.parse().ok()?, UnixMs(parse(at)?)))
         });
-        Some(Reply::Peeked { time, holder: holder.map(|engine| (engine, until)), agenda: agenda.collect() })
+        let (holder, agenda) = (holder.map(|engine| (engine, until)), agenda.collect());
+        let mut dues = self.array()?;
+        let firsts = (0..dues.0.len()).map(|_| Some(dues.maybe()?.map(UnixMs))).collect::<Option<_>>()?;
+        Some(Reply::Peeked { time, holder, agenda, firsts })
     }
 
     fn found(&mut self, time: UnixMicros) -> Option<Stored> {

@@ -1,6 +1,7 @@
 use core::fmt::Write as _;
 
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 
 use delayline_lua as lua;
 use delayline_lua::Script;
@@ -84,7 +85,10 @@ fn script(command: &Command) -> &'static Script {
 fn write_keys<A: Args>(keys: &Keyspace, command: &Command, words: &mut Words<'_, A>) {
     match command {
         Command::Open { .. } => words.keys(&[keys.config()]),
-        Command::Peek { shard, .. } => words.keys(&keys.shard_keys(*shard)),
+        Command::Peek { shard, queues, .. } => {
+            let dues = queues.iter().map(|queue| keys.due_key(queue));
+            words.keys(&keys.shard_keys(*shard).into_iter().chain(dues).collect::<Vec<_>>());
+        }
         Command::Tend { queue, forward: Some(Forward::List(to) | Forward::Stream(to)), .. } => {
             words.show(12);
             for key in keys.queue_keys(queue) {

@@ -99,7 +99,8 @@ fn the_first_to_open_fixes_the_shards() {
         let fixed = Shards::new(4).unwrap();
         assert_eq!(reply, Reply::Opened { time: UnixMicros(1), layout: 1, shards: fixed });
     }
-    let peek = Command::Peek { shard: Shard(4), engine: ALICE, entries: 1, lease_ms: 1, stay: true };
+    let peek =
+        Command::Peek { shard: Shard(4), engine: ALICE, entries: 1, lease_ms: 1, stay: true, queues: vec![] };
     assert!(matches!(store.execute(UnixMicros(1), &peek), Reply::Broken(_)));
 }
 

@@ -152,7 +152,14 @@ fn tidying_announces_what_a_verdict_brought_near() {
 #[test]
 fn the_pump_lease_has_one_holder() {
     let mut bed = Bed::new();
-    let peek = |engine, lease_ms, stay| Command::Peek { shard: Shard(0), engine, entries: 1, lease_ms, stay };
+    let peek = |engine, lease_ms, stay| Command::Peek {
+        shard: Shard(0),
+        engine,
+        entries: 1,
+        lease_ms,
+        stay,
+        queues: vec![],
+    };
     let holder = |reply| match reply {
         Reply::Peeked { holder, .. } => holder,
         other => panic!("{other:?}"),
@@ -164,7 +171,8 @@ fn the_pump_lease_has_one_holder() {
     bed.pass(14_999);
     assert_eq!(holder(bed.run(&peek(ALICE, 30_000, true))), held);
     bed.pass(1);
-    assert_eq!(holder(bed.run(&peek(ALICE, 30_000, false))), Some((ALICE, START + 45_000)));
+    assert_eq!(holder(bed.run(&peek(ALICE, 30_000, false))), None);
+    assert_eq!(holder(bed.run(&peek(ALICE, 30_000, true))), Some((ALICE, START + 45_000)));
     assert_eq!(holder(bed.run(&peek(BOB, 0, true))), Some((ALICE, START + 45_000)));
     assert_eq!(holder(bed.run(&peek(ALICE, 0, true))), None);
     assert!(!bed.dump().contains_key("{dl:0.0}:lease"));

@@ -336,13 +336,16 @@ fn damage(reply: &mut Reply, input: &mut Input<'_>) {
             }
             resize(dues, UnixMs(number), input);
         }
-        Reply::Peeked { time, holder, agenda } => {
+        Reply::Peeked { time, holder, agenda, firsts } => {
             *time = UnixMicros(number);
             if let Some((_, until)) = holder {
                 *until = UnixMs(input.number());
             }
             for (_, at) in agenda {
                 *at = UnixMs(input.number());
+            }
+            for first in firsts {
+                *first = input.some_number().map(UnixMs);
             }
         }
         Reply::Tended { ended, expired, next, more, .. } => {

@@ -154,6 +154,6 @@ fn prelude(command: &Command) -> Reply {
             let counters = Counters { published: 1, ..Counters::default() };
             Reply::Counted { time, stats: Stats { born: Some(time), counters, ..Stats::default() } }
         }
-        _ => Reply::Peeked { time, holder: None, agenda: Vec::new() },
+        _ => Reply::Peeked { time, holder: None, agenda: Vec::new(), firsts: Vec::new() },
     }
 }

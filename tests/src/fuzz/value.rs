@@ -45,7 +45,7 @@ pub(super) fn value(kind: Kind, input: &mut Input<'_>) -> Value {
         Kind::Extend => "snln",
         Kind::Cancel => "snl",
         Kind::Reschedule => "snl[n*]",
-        Kind::Peek => "snen[q*][n*]",
+        Kind::Peek => "snen[q*][n*][m*]",
         Kind::Tend => "snnnnnmfd",
         Kind::Requeue | Kind::Purge => "snnnnl",
         Kind::Configure => "snnmbmxmmd",

@@ -76,7 +76,43 @@ fn queues(random: &mut Random) -> Vec<QueuePlan> {
 
 fn nodes(random: &mut Random, queues: usize) -> Vec<NodePlan> {
     let count = random.number(1..=5);
-    (0..count).map(|number| node(random, queues, number == 0)).collect()
+    let mut nodes: Vec<NodePlan> = (0..count).map(|number| node(random, queues, number == 0)).collect();
+    if random.percent(10) {
+        nodes.truncate(2);
+        nodes.push(nodes[0].clone());
+        by_cron_alone(random, queues, &mut nodes);
+    }
+    nodes
+}
+
+/// The last node, which cron starts, does all that the first would have done; that one only publishes.
+fn by_cron_alone(random: &mut Random, queues: usize, nodes: &mut [NodePlan]) {
+    for node in &mut *nodes {
+        (node.pump, node.slots) = (Pump::Never, 0);
+        node.subscriptions.clear();
+        node.edge = None;
+    }
+    let Some((cron, [first, ..])) = nodes.split_last_mut() else { return };
+    let deadline_ms = random.number(5_000..=10_000);
+    let edge = Edge {
+        every_ms: random.number(1_000..=3_000),
+        trips: of(random, 60..=300),
+        per_job: of(random, 0..=1),
+        deadline_ms,
+        killed: if random.percent(50) { random.number(1..=20) } else { 0 },
+    };
+    let subscriptions = (0..queues).map(|queue| (queue, 1, 100)).collect();
+    let lease_ms = 3 * deadline_ms + 3_000;
+    let flight_ms = first.flight_ms.min(500);
+    *cron = NodePlan {
+        pump: Pump::WhenDue,
+        slots: 12,
+        subscriptions,
+        lease_ms,
+        flight_ms,
+        edge: Some(edge),
+        ..first.clone()
+    };
 }
 
 /// The first node works on all queues, so that everything can come to an end.
@@ -107,6 +143,8 @@ fn node(random: &mut Random, queues: usize, first: bool) -> NodePlan {
         subscriptions,
         pump: if first {
             Pump::Always
+        } else if edge.is_some() {
+            *random.pick(&[Pump::WhenDue, Pump::WhenDue, Pump::Always])
         } else {
             *random.pick(&[Pump::Never, Pump::WhileTaking, Pump::Always])
         },

@@ -148,6 +148,7 @@ fn config(plan: &NodePlan, shards: u16) -> Config {
         pump: match plan.pump {
             Pump::Never => Pumping::Never,
             Pump::WhileTaking => Pumping::WhileTaking,
+            Pump::WhenDue => Pumping::WhenDue,
             Pump::Always => Pumping::Always,
         },
         lease_ms: plan.lease_ms,

@@ -124,6 +124,7 @@ pub struct NodePlan {
 pub enum Pump {
     Never,
     WhileTaking,
+    WhenDue,
     Always,
 }
 

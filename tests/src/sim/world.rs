@@ -337,7 +337,7 @@ impl<'a> World<'a> {
             What::Hears(node, life) if self.alive(node, life) => self.hear(node),
             What::Arrive(request) => self.arrive(*request),
             What::Act(act) if self.nodes[act.node].engine.is_some() => self.act(*act),
-            What::Start(node) if self.nodes[node].engine.is_none() => self.start(node),
+            What::Start(node) => self.start(node),
             What::Strike(strikes) if !self.calm => self.strike(&strikes),
             What::Up => {
                 self.redis.down = false;
@@ -358,10 +358,13 @@ impl<'a> World<'a> {
     fn start(&mut self, node: usize) -> Checked {
         if let Some(edge) = &self.nodes[node].edge {
             let again_us = edge.limits.every_ms * 1000;
-            if self.calm {
+            if self.calm && (self.drained_us > 0 || !self.is_cron_alone()) {
                 return Ok(());
             }
             self.after(again_us, What::Start(node));
+        }
+        if self.nodes[node].engine.is_some() {
+            return Ok(());
         }
         let identity = Identity(self.identities.any());
         let now = self.nodes[node].clock.at(self.now_us);

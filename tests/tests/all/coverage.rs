@@ -58,6 +58,7 @@ const EXPECTED: [&str; 102] = [
     "Opened",
     "PauseConflict",
     "Peeked agenda",
+    "Peeked due",
     "Peeked by none",
     "Peeked by one",
     "published",
@@ -147,7 +148,8 @@ impl Coverage {
             Reply::Extended { outcomes, .. } => self.all("Extended", outcomes),
             Reply::Cancelled { outcomes, .. } => self.all("Cancelled", outcomes),
             Reply::Rescheduled { outcomes, .. } => self.all("Rescheduled", outcomes),
-            Reply::Peeked { holder, agenda, .. } => {
+            Reply::Peeked { holder, agenda, firsts, .. } => {
+                self.when(firsts.iter().any(Option::is_some), "Peeked due");
                 self.when(holder.is_none(), "Peeked by none");
                 self.when(holder.is_some(), "Peeked by one");
                 self.when(!agenda.is_empty(), "Peeked agenda");

@@ -498,6 +498,7 @@ fn agenda(rig: &mut Rig) -> Vec<UnixMs> {
         entries: 16,
         lease_ms: 0,
         stay: false,
+        queues: vec![],
     };
     match rig.run(&peek) {
         Reply::Peeked { agenda, .. } => agenda.into_iter().map(|(_, at)| at).collect(),

@@ -267,7 +267,7 @@ fn tending() -> Vec<Scenario> {
             let take = peek(rig, 1, true);
             rig.run(&take);
             let (shard, engine) = (Shard(0), delayline_core::Identity(1));
-            Command::Peek { shard, engine, entries: 16, lease_ms: 0, stay: false }
+            Command::Peek { shard, engine, entries: 16, lease_ms: 0, stay: false, queues: vec![] }
         }),
         scenario!("tend" "idle" 6 true, |rig| {
             born(rig);
@@ -396,7 +396,7 @@ fn waits(rig: &mut Rig) {
 
 fn peek(_: &Rig, engine: u64, stay: bool) -> Command {
     let engine = delayline_core::Identity(engine);
-    Command::Peek { shard: Shard(0), engine, entries: 16, lease_ms: LEASE_MS, stay }
+    Command::Peek { shard: Shard(0), engine, entries: 16, lease_ms: LEASE_MS, stay, queues: vec![] }
 }
 
 fn forwards(rig: &mut Rig, to: &str) -> Command {

@@ -112,6 +112,7 @@ impl Scene {
                 entries: 5,
                 lease_ms: LEASE_MS,
                 stay: true,
+                queues: Vec::new(),
             },
             Letter::Pause(paused) => Command::Pause { queue, cfgver: None, paused },
             Letter::Requeue => Command::Requeue { queue, dead: letter::dead(self.now.floor_ms()) },

@@ -272,12 +272,17 @@ impl World {
     }
 
     fn peek(&mut self) -> Command {
+        let shard = self.shard();
+        let looks = self.random.percent(40);
+        let own = |queue: &&QueueName| looks && self.shards.of(queue) == shard;
+        let queues = self.queues.iter().filter(own).cloned().collect();
         Command::Peek {
-            shard: self.shard(),
+            shard,
             engine: *self.random.pick(&ENGINES),
             entries: *self.random.pick(&[0, 1, 16]),
             lease_ms: *self.random.pick(&[0, 1_000, 30_000]),
             stay: self.random.percent(60),
+            queues,
         }
     }
 

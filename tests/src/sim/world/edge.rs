@@ -12,8 +12,13 @@ impl World<'_> {
         edge.trips = edge.limits.trips;
         edge.ends = now + edge.limits.deadline_ms;
         edge.draining = false;
-        let killed = this.network.percent(edge.limits.killed);
+        let killed = this.network.percent(edge.limits.killed) && !self.calm;
         edge.dies_in = killed.then(|| this.network.number(1..=30));
+    }
+
+    /// Whether none but processes that cron starts take jobs.
+    pub(super) fn is_cron_alone(&self) -> bool {
+        self.nodes.iter().all(|node| node.edge.is_some() || node.config.subscriptions.is_empty())
     }
 
     /// Takes from what an edge process may spend.

@@ -182,7 +182,9 @@ impl World<'_> {
         let poll = most(&|node| node.config.poll_ms);
         let pump = most(&|node| node.config.pump_lease_ms);
         let flight = 3 * (most(&|node| node.config.flight_ms) + PAUSE_MS);
-        let edge = most(&|node| node.edge.as_ref().map_or(0, |edge| edge.limits.deadline_ms));
+        let edge = most(&|node| {
+            node.edge.as_ref().map_or(0, |edge| edge.limits.deadline_ms + 2 * edge.limits.every_ms)
+        });
         (lease + poll + pump + flight + edge + back_ms + MARGIN_MS) * 1000
     }
 
