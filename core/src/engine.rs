@@ -292,7 +292,8 @@ impl Engine {
         changer.form(base, flights);
         consumer.form(base, flights, purse);
         pump.form(base, flights);
-        let ticket = flights.transmit(base, !purse(consumer).has_free_trip())?;
+        let has_free_trip = spender.as_ref().is_none_or(|spender| spender.has_free_trip(consumer, flights));
+        let ticket = flights.transmit(base, !has_free_trip)?;
         if let Some(allowance) = &mut base.allowance {
             allowance.trips -= 1;
         }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::asked::{Asked, Promise};
 use super::base::{Base, STUCK_MS, Timer};
-use super::flight::{Flights, Landed, Lane};
+use super::flight::{Batch, Flights, Landed, Lane};
 use super::grant::Granted;
 use super::held::{HeldJob, HeldJobs};
 use super::purse::Purse;
@@ -220,6 +220,14 @@ impl Consumer {
             .values()
             .map(|asked| asked.flying.as_ref().map_or(0, |(_, promise)| promise.count()))
             .sum()
+    }
+
+    /// How many of the promised jobs are those of reserves that are to be sent again: what another round trip takes from
+    /// their deliveries is released when they come.
+    pub(super) fn resending(&self, flights: &Flights) -> usize {
+        let flying = self.queues.values().filter_map(|asked| asked.flying.as_ref());
+        let waiting = flying.filter(|(batch, _)| flights.batch(*batch).is_some_and(Batch::is_to_resend));
+        waiting.map(|(_, promise)| promise.count()).sum()
     }
 
     /// How many reserves under way may bring jobs: each is answered by itself, so the verdicts of one need not be ready

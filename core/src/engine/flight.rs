@@ -357,6 +357,11 @@ impl Batch {
         now.since(since) >= self.resend_ms
     }
 
+    /// Whether it was sent, and waits to be sent again.
+    pub(super) fn is_to_resend(&self) -> bool {
+        self.first_sent.is_some() && self.flying.is_none()
+    }
+
     /// Why it has no answer, if it was tried in vain.
     pub(super) fn trouble(&self) -> Option<Fault> {
         (self.tries > 0).then_some(Fault::NotSent(self.refusal))

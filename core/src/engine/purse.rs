@@ -2,6 +2,7 @@ use alloc::collections::BTreeSet;
 
 use super::base::Base;
 use super::consumer::Consumer;
+use super::flight::Flights;
 use super::settler::Settler;
 use crate::{Command, Credit, Shard, Shards};
 
@@ -39,6 +40,15 @@ impl Spender {
             true => VERDICTS,
             false => usize::MAX,
         }
+    }
+
+    /// Whether a round trip can be made that carries no verdict. A reserve that was lost may be sent again though all is
+    /// promised to what it will bring.
+    pub(super) fn has_free_trip(&self, consumer: &Consumer, flights: &Flights) -> bool {
+        let mut purse = self.purse(consumer);
+        let resending = consumer.resending(flights) as u64;
+        purse.owed = purse.owed.saturating_sub(u64::from(self.credit.per_job) * resending);
+        purse.has_free_trip()
     }
 
     fn holding(&self, consumer: &Consumer, verdicts: usize) -> Purse {

@@ -17,6 +17,12 @@ pub enum Refusal {
     OutOfMemory,
     /// A quota of the provider is used up.
     Quota,
+    /// The provider wants fewer requests for a while.
+    Throttled,
+    /// The request is larger than the provider takes.
+    TooLarge,
+    /// The request was turned away before it was carried out: there is no such endpoint, or it cannot be read there.
+    Rejected,
     /// The user lacks the right, or is not known.
     Denied,
     /// The server runs a script that does not end, or a part of the cluster is down.
@@ -45,6 +51,8 @@ pub fn refusal(error: &str) -> Option<Refusal> {
         "ERR" if error.contains("max daily request limit") || error.contains("max requests limit") => {
             Some(Refusal::Quota)
         }
+        "ERR" if error.starts_with("ERR DB capacity quota exceeded") => Some(Refusal::Quota),
+        "ERR" if error.starts_with("ERR max request size exceeded") => Some(Refusal::TooLarge),
         _ => None,
     }
 }
@@ -60,6 +68,9 @@ impl fmt::Display for Refusal {
             }
             Refusal::OutOfMemory => "Redis is out of memory: raise maxmemory or remove data",
             Refusal::Quota => "the quota of the Redis provider is used up",
+            Refusal::Throttled => "the Redis provider wants fewer requests for a while",
+            Refusal::TooLarge => "the request is larger than the Redis provider takes: send smaller jobs",
+            Refusal::Rejected => "there is no REST endpoint of Redis at this address: check its URL",
             Refusal::Denied => "Redis denies access: check user, password and ACL",
             Refusal::Unavailable => "Redis is busy, or a part of its cluster is down",
         })
@@ -89,6 +100,11 @@ mod tests {
             ("NOPERM User x has no permissions to run the 'evalsha' command", Some(Refusal::Denied)),
             ("NOPERM denied script: 1, on @user_script:1.", None),
             ("ERR user_script:1: attempt to index a nil value script: 1", None),
+            ("ERR max daily request limit exceeded. Limit: 10000, Usage: 10000.", Some(Refusal::Quota)),
+            ("ERR max requests limit exceeded. Limit: 500000", Some(Refusal::Quota)),
+            ("ERR DB capacity quota exceeded. Limit: 256MB", Some(Refusal::Quota)),
+            ("ERR max request size exceeded. Limit: 10485760 bytes", Some(Refusal::TooLarge)),
+            ("ERR Error running script (call to f_00): ERR DB capacity quota exceeded.", None),
             ("WRONGTYPE Operation against a key holding the wrong kind of value script: 1", None),
         ] {
             assert_eq!(refusal(error), meaning, "{error}");

@@ -13,13 +13,16 @@ use super::value::{KINDS, value};
 
 pub(super) const QUEUES: [&str; 3] = ["a", "b", "c"];
 const IDS: [&str; 8] = ["1", "2", "3", "4", "5", "6", "7", "8"];
-const REFUSALS: [Refusal; 8] = [
+const REFUSALS: [Refusal; 11] = [
     Refusal::NoScript,
     Refusal::NotConnected,
     Refusal::Loading,
     Refusal::ReadOnly,
     Refusal::OutOfMemory,
     Refusal::Quota,
+    Refusal::Throttled,
+    Refusal::TooLarge,
+    Refusal::Rejected,
     Refusal::Denied,
     Refusal::Unavailable,
 ];
