@@ -1,0 +1,46 @@
+//! Asking for something and waiting for the answer.
+
+use delayline_core::{Answer, Credit, Engine, Event, Fault, Token};
+
+use crate::World;
+use crate::air::{Air, Woke, land};
+
+/// Drives the engine until it has answered `count` calls: publishes, takes and requests that it was told before. Each is
+/// answered within its own timeout. Dropping the future loses the answers; what was sent may be carried out.
+pub async fn answers<W: World>(
+    world: &W,
+    engine: &mut Engine,
+    count: usize,
+) -> Vec<(Token, Result<Answer, Fault>)> {
+    let mut answers = Vec::with_capacity(count);
+    let mut air = Air::new();
+    let mut now = world.now();
+    loop {
+        if engine.poll_timeout().is_some_and(|(at, _)| at <= now) {
+            engine.handle_timeout(now);
+        }
+        loop {
+            if let Some(transmit) = engine.poll_transmit(Credit::UNLIMITED) {
+                air.send(world, transmit);
+            } else if let Some(event) = engine.poll_event() {
+                if let Event::Answered { token, answer } = event {
+                    answers.push((token, answer));
+                }
+            } else {
+                break;
+            }
+        }
+        if answers.len() >= count {
+            return answers;
+        }
+        let next = engine.poll_timeout().map(|(at, _)| at);
+        let until = next.unwrap_or(now + 1_000).max(now + 1);
+        let woke = air.next(world.sleep(until.since(now))).await;
+        now = now.max(world.now());
+        match woke {
+            Woke::Landed(ticket, landed) => land(engine, now, ticket, landed),
+            Woke::Delivered(..) => {}
+            Woke::Slept => now = now.max(until),
+        }
+    }
+}

@@ -1,0 +1,39 @@
+use thiserror::Error;
+
+use crate::Summary;
+
+/// Why a run is to be shown as failed. What it did is done, and what it did not do comes again.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Failure {
+    /// Redis did not carry out anything.
+    #[error("Redis did nothing: {why}. Look at the URL and the token of its REST endpoint")]
+    Unreachable {
+        /// What the last answer was, or why there was none.
+        why: String,
+    },
+    /// The deployment has another number of shards.
+    #[error(
+        "this deployment has {found} shards, and {asked} were asked for: a wrong number would overlook queues"
+    )]
+    Shards {
+        /// As configured.
+        asked: u16,
+        /// As fixed by whoever was first.
+        found: u16,
+    },
+    /// The deployment has a layout that this version does not know.
+    #[error("this deployment has layout {found}, and this version knows {known}: use a newer one")]
+    Layout {
+        /// As fixed by whoever was first.
+        found: u32,
+        /// The newest that is known.
+        known: u32,
+    },
+    /// Jobs were delivered, but not all verdicts were recorded: those jobs come again.
+    #[error("{} verdicts may not have been recorded, so those jobs come again: {summary}", .summary.unsettled)]
+    Unsettled {
+        /// What was done.
+        summary: Summary,
+    },
+}
