@@ -1,5 +1,5 @@
 -- Who tends the shard, and what it will have to do next.
--- Keys: 1 agenda, 2 queues, 3 lease, then the due of each queue whose first due time is asked for
+-- Keys: 1 agenda, 2 queues, 3 lease, 4 and on: the due of each queue whose first due time is asked for
 -- Args: 1 clock, 2 engine, 3 how many entries, 4 lease ms (0: give the lease up), 5 stay (0: take the lease only if
 --       something is due, as cron does, and do not look for its holder otherwise)
 -- Returns: ok, us, the engine that holds the lease or empty, its end, members of the agenda, their times,

@@ -11,10 +11,18 @@
 mod air;
 pub mod calls;
 mod failure;
+#[cfg(target_arch = "wasm32")]
+mod fetch;
 mod limits;
+#[cfg(target_arch = "wasm32")]
+mod redis;
 pub mod rest;
 pub mod run;
 mod summary;
+#[cfg(target_arch = "wasm32")]
+mod timer;
+#[cfg(all(target_arch = "wasm32", feature = "worker"))]
+pub mod worker;
 mod world;
 
 pub use failure::Failure;

@@ -36,7 +36,8 @@ fn the_keys_of_the_header_are_the_keyspaces() {
             _ => queue.iter().map(String::as_str).collect(),
         };
         let named = listed(script, "-- Keys: ");
-        let named: Vec<_> = named.into_iter().filter(|name| !name.starts_with("12 ")).collect();
+        let only_some = |name: &str| name.starts_with("12 ") || name.starts_with("4 and on");
+        let named: Vec<_> = named.into_iter().filter(|name| !only_some(name)).collect();
         let suffixes: Vec<_> = actual
             .iter()
             .enumerate()

@@ -1,0 +1,89 @@
+use std::future::Future;
+
+use delayline_core::{Job, Keyspace, Millis, Prefix, Shards, Transmit, Verdict};
+use js_sys::Function;
+
+use crate::World;
+use crate::fetch::Post;
+use crate::rest::{Answer, Endpoint, Landed, land};
+use crate::timer;
+
+/// A deployment behind a REST endpoint.
+#[derive(Clone, Debug)]
+pub(crate) struct Redis {
+    endpoint: Endpoint,
+    keys: Keyspace,
+    fetch: Option<Function>,
+    /// When a request is given up.
+    timeout_ms: u64,
+}
+
+impl Redis {
+    /// `fetch` is called instead of the global one, if it is given.
+    pub(crate) fn new(
+        endpoint: Endpoint,
+        prefix: &Prefix,
+        shards: Shards,
+        fetch: Option<Function>,
+        timeout_ms: u64,
+    ) -> Redis {
+        Redis { endpoint, keys: Keyspace::new(prefix, shards), fetch, timeout_ms }
+    }
+
+    fn send<'a>(&'a self, transmit: Transmit<'_>) -> impl Future<Output = Landed> + use<'a> {
+        let kinds = transmit.kinds();
+        let request = self.endpoint.request(&self.keys, &transmit);
+        async move {
+            let post = Post {
+                url: request.url,
+                headers: request.headers.into(),
+                body: &request.body,
+                timeout_ms: self.timeout_ms,
+            };
+            let answer = async {
+                let got = post.send(self.fetch.as_ref()).await?;
+                Ok(Answer { status: got.status(), body: got.bytes().await? })
+            };
+            land(&kinds, answer.await)
+        }
+    }
+}
+
+/// Who gets jobs.
+pub(crate) trait Deliver {
+    /// Delivers one, in bounded time.
+    fn deliver(&self, job: Job) -> impl Future<Output = Verdict>;
+}
+
+/// Nobody: for callers that take no managed jobs.
+pub(crate) struct Nobody;
+
+impl Deliver for Nobody {
+    async fn deliver(&self, _: Job) -> Verdict {
+        Verdict::Release
+    }
+}
+
+/// A deployment, and who gets its jobs.
+pub(crate) struct Live<'a, D> {
+    pub(crate) redis: &'a Redis,
+    pub(crate) to: D,
+}
+
+impl<D: Deliver> World for Live<'_, D> {
+    fn now(&self) -> Millis {
+        timer::now()
+    }
+
+    fn send<'a>(&'a self, transmit: Transmit<'_>) -> impl Future<Output = Landed> + use<'a, D> {
+        self.redis.send(transmit)
+    }
+
+    fn deliver(&self, job: Job) -> impl Future<Output = Verdict> {
+        self.to.deliver(job)
+    }
+
+    fn sleep(&self, ms: u64) -> impl Future<Output = ()> {
+        timer::sleep(ms)
+    }
+}
