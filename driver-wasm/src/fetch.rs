@@ -68,7 +68,8 @@ impl Post<'_> {
     }
 
     fn init(&self) -> Result<Object, JsValue> {
-        let headers: Array = self.headers.iter().map(|(name, value)| Array::of2(&(*name).into(), &(*value).into())).collect();
+        let headers: Array =
+            self.headers.iter().map(|(name, value)| Array::of2(&(*name).into(), &(*value).into())).collect();
         let signal = AbortSignal::timeout(self.timeout_ms as f64);
         let init = Object::new();
         let body = Uint8Array::from(self.body);

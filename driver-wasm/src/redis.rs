@@ -70,12 +70,12 @@ pub(crate) struct Live<'a, D> {
     pub(crate) to: D,
 }
 
-impl<D: Deliver> World for Live<'_, D> {
+impl<'l, D: Deliver> World for Live<'l, D> {
     fn now(&self) -> Millis {
         timer::now()
     }
 
-    fn send<'a>(&'a self, transmit: Transmit<'_>) -> impl Future<Output = Landed> + use<'a, D> {
+    fn send<'a>(&'a self, transmit: Transmit<'_>) -> impl Future<Output = Landed> + use<'a, 'l, D> {
         self.redis.send(transmit)
     }
 

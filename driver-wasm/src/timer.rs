@@ -32,7 +32,8 @@ pub(crate) fn wall() -> UnixMs {
 /// Ends when so long has passed; leaves no timer behind when it is dropped.
 pub(crate) async fn sleep(ms: u64) {
     let mut id = JsValue::UNDEFINED;
-    let promise: Promise = Promise::new(&mut |resolve, _| id = set_timeout(&resolve, ms.min(LONGEST_MS) as f64));
+    let promise: Promise =
+        Promise::new(&mut |resolve, _| id = set_timeout(&resolve, ms.min(LONGEST_MS) as f64));
     let _timer = Timer(id);
     drop(JsFuture::from(promise).await);
 }

@@ -1,0 +1,10 @@
+//! Inside a Cloudflare worker: a cron that pumps and delivers, a producer API, a Durable Object's alarm.
+
+mod config;
+mod deliver;
+mod scheduled;
+mod verdict;
+
+pub use config::{Config, ConfigError};
+pub use scheduled::run_scheduled;
+pub use verdict::IntoVerdict;
