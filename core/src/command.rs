@@ -8,8 +8,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    DELAY_MAX_MS, Fence, Identity, Invalid, JobId, QueueConfig, QueueName, Reason, Shard, Shards, UnixMicros,
-    UnixMs,
+    DELAY_MAX_MS, Fence, Identity, Invalid, JobId, QueueConfig, QueueName, Reason, Shard, Shards, Span,
+    UnixMicros, UnixMs,
 };
 
 /// One request to the store: a script, or a plain Redis command that the engine needs beside them.
@@ -237,6 +237,12 @@ impl Due {
     pub fn validate(self, now: UnixMs) -> Result<(), Invalid> {
         let ms = self.distance_ms(now);
         if ms > DELAY_MAX_MS { Err(Invalid::Delay(Duration::from_millis(ms))) } else { Ok(()) }
+    }
+}
+
+impl From<Span> for Due {
+    fn from(delay: Span) -> Due {
+        Due::After { ms: delay.0 }
     }
 }
 

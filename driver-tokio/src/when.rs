@@ -28,6 +28,15 @@ impl Default for When {
     }
 }
 
+impl From<Due> for When {
+    fn from(due: Due) -> When {
+        match due {
+            Due::After { ms } => When::In(Duration::from_millis(ms)),
+            Due::At(at) => When::At(UNIX_EPOCH + Duration::from_millis(at.0)),
+        }
+    }
+}
+
 impl From<Duration> for When {
     fn from(delay: Duration) -> When {
         When::In(delay)

@@ -1,15 +1,13 @@
 use std::collections::BTreeMap;
 
-use delayline_tokio::{Backoff, Contents, Delivery, Inspected, Place, QueueName};
+use delayline_core::{Backoff, Contents, Inspected, Job, Place, QueueName};
 use serde::Serialize;
 
-use crate::payload::Payload;
-use crate::timestamp::Time;
-use crate::written::Written;
+use crate::{Payload, Time, Written};
 
 /// A delivered job as JSON.
 #[derive(Debug, Serialize)]
-pub(crate) struct Taken {
+pub struct Taken {
     id: String,
     queue: String,
     lease: String,
@@ -24,8 +22,8 @@ pub(crate) struct Taken {
     payload: Payload,
 }
 
-impl From<Delivery> for Taken {
-    fn from(job: Delivery) -> Taken {
+impl From<Job> for Taken {
+    fn from(job: Job) -> Taken {
         Taken {
             id: job.lease.id.to_string(),
             queue: job.lease.queue.to_string(),
@@ -59,7 +57,7 @@ fn headers(pairs: Vec<(String, String)>) -> BTreeMap<String, String> {
 
 /// A job in its queue as JSON.
 #[derive(Debug, Serialize)]
-pub(crate) struct Kept {
+pub struct Kept {
     id: String,
     queue: String,
     state: &'static str,
@@ -93,7 +91,8 @@ struct Described {
 }
 
 impl Kept {
-    pub(crate) fn new(queue: &QueueName, job: Inspected) -> Kept {
+    /// The job as it is in this queue.
+    pub fn new(queue: &QueueName, job: Inspected) -> Kept {
         Kept {
             id: job.id.to_string(),
             queue: queue.to_string(),
@@ -124,7 +123,8 @@ impl From<Contents> for Described {
     }
 }
 
-pub(crate) fn state(place: Place) -> &'static str {
+/// What a state is called.
+pub fn state(place: Place) -> &'static str {
     match place {
         Place::Ready => "ready",
         Place::Delayed => "delayed",
