@@ -33,7 +33,7 @@ impl From<Job> for Taken {
             max_attempts: job.max_attempts,
             due: Time(job.due),
             published: Time(job.published),
-            headers: headers(job.headers),
+            headers: joined(job.headers),
             payload: Payload::new(job.content_type.as_deref(), &job.body),
             content_type: job.content_type,
         }
@@ -41,7 +41,7 @@ impl From<Job> for Taken {
 }
 
 /// Headers by name; what was said twice is joined as HTTP joins it.
-fn headers(pairs: Vec<(String, String)>) -> BTreeMap<String, String> {
+pub(crate) fn joined(pairs: impl IntoIterator<Item = (String, String)>) -> BTreeMap<String, String> {
     let mut headers = BTreeMap::new();
     for (name, value) in pairs {
         headers
@@ -115,7 +115,7 @@ impl From<Contents> for Described {
     fn from(contents: Contents) -> Described {
         Described {
             published: Time(contents.published),
-            headers: headers(contents.headers),
+            headers: joined(contents.headers),
             payload: Payload::new(contents.content_type.as_deref(), &contents.body),
             content_type: contents.content_type,
             backoff: contents.backoff.map(Written),

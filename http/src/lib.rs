@@ -17,10 +17,12 @@ mod job;
 mod options;
 mod payload;
 mod problem;
+pub mod push;
 mod queue;
 mod response;
 mod segment;
 mod timestamp;
+mod token;
 mod written;
 
 pub use document::Document;
@@ -34,4 +36,5 @@ pub use queue::{Queue, Sizes};
 pub use response::Response;
 pub use segment::{Segment, named};
 pub use timestamp::{Time, TimeError};
+pub use token::Token;
 pub use written::Written;
