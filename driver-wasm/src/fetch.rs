@@ -130,5 +130,6 @@ pub(crate) fn said(error: &JsValue) -> String {
 }
 
 fn cut(error: &JsValue) -> Cut {
-    Cut { why: said(error) }
+    let name = Reflect::get(error, &"name".into()).ok().and_then(|name| name.as_string());
+    if name.as_deref() == Some("TimeoutError") { Cut::TimedOut } else { Cut::Failed(said(error)) }
 }

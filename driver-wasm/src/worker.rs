@@ -3,8 +3,10 @@
 mod config;
 mod deliver;
 mod scheduled;
+mod ticker;
 mod verdict;
 
 pub use config::{Config, ConfigError};
 pub use scheduled::run_scheduled;
+pub use ticker::{arm, ask, run_alarm};
 pub use verdict::IntoVerdict;

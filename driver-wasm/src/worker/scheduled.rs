@@ -26,7 +26,8 @@ pub(super) async fn pump(env: &Env, config: &Config, limits: Limits) -> Result<S
     let identity = Identity(getrandom::u64().map_err(why)?);
     let salt = getrandom::u64().map_err(why)?;
     let redis = config.redis();
-    let world = Live { redis: &redis, to: Courier { env, targets: &config.targets } };
+    let to = Courier { env, targets: &config.targets, delivery_ms: limits.delivery_ms };
+    let world = Live { redis: &redis, to };
     let deployment = config.deployment();
     let is_opened = OPENED.with_borrow(|opened| opened.contains(&deployment));
     let engine = config.engine(&limits, salt);
