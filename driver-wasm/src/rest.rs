@@ -8,4 +8,4 @@ mod request;
 mod value;
 
 pub use answer::{Answer, Cut, Landed, land};
-pub use request::{Endpoint, EndpointError, Request};
+pub use request::{Endpoint, EndpointError, Request, carried, pipeline};
