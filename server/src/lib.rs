@@ -17,6 +17,7 @@ mod help;
 mod item;
 mod job;
 mod lines;
+mod listener;
 mod metrics;
 mod options;
 mod payload;
