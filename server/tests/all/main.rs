@@ -22,6 +22,12 @@ mod queues;
 mod queues_by_hand;
 mod recording;
 mod redis_server;
+mod rest;
+mod rest_endpoint;
+mod rest_faults;
+mod rest_outage;
+#[cfg(unix)]
+mod rest_program;
 mod service;
 mod settings;
 mod shutdown;
