@@ -34,6 +34,7 @@ mod shutdown;
 mod take;
 #[cfg(unix)]
 mod terminal;
+mod upstash_client;
 
 use std::time::{Duration, Instant};
 
