@@ -1,3 +1,5 @@
+use delayline_core::Shards;
+use delayline_core::wire::LAYOUT;
 use thiserror::Error;
 
 use crate::Summary;
@@ -36,4 +38,17 @@ pub enum Failure {
         /// What was done.
         summary: Summary,
     },
+}
+
+impl Failure {
+    /// Whether a deployment is another than is asked for, by what it answered when it was opened.
+    pub(crate) fn if_other(asked: Shards, layout: u32, found: Shards) -> Result<(), Failure> {
+        if layout > LAYOUT {
+            return Err(Failure::Layout { found: layout, known: LAYOUT });
+        }
+        if found != asked {
+            return Err(Failure::Shards { asked: asked.count(), found: found.count() });
+        }
+        Ok(())
+    }
 }

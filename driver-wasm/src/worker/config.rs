@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::str::FromStr;
 
 use delayline_core::{Job, NameError, Prefix, QueueName, Shards, Span, Subscription};
+use delayline_http::BearerToken;
 use delayline_http::push::{self, Push};
 use thiserror::Error;
 use worker::Env;
@@ -30,7 +31,7 @@ pub struct Config {
     shards: Shards,
     pub(super) limits: Limits,
     pub(super) targets: Targets,
-    pub(super) api_token: Option<String>,
+    pub(super) api_tokens: Vec<BearerToken>,
     secrets: Vec<push::Secret>,
     plain_http: bool,
 }
@@ -92,7 +93,10 @@ impl Config {
             })?,
             limits,
             targets: Targets::default(),
-            api_token: said(env, "DELAYLINE_API_TOKEN"),
+            api_tokens: said(env, "DELAYLINE_API_TOKEN")
+                .iter()
+                .map(|token| BearerToken::new(token))
+                .collect(),
             secrets: secrets(env)?,
             plain_http: parsed(env, "DELAYLINE_PLAIN_HTTP")?.unwrap_or(false),
         })

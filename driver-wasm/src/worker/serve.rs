@@ -8,7 +8,7 @@ use delayline_core::{
 };
 use delayline_http::body::PayloadLimit;
 use delayline_http::{
-    Asked, Call, Draft, Headers, Problem, Response as Answered, Terms, inspected, published,
+    Asked, BearerToken, Call, Draft, Headers, Problem, Response as Answered, Terms, inspected, published,
 };
 use futures_util::StreamExt;
 use worker::{Request, Response, Stub};
@@ -80,7 +80,7 @@ impl Served<'_> {
         let headers: Vec<(String, String)> = request.headers().entries().collect();
         let headers: Headers =
             headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
-        delayline_http::Token::admit(&self.config.api_tokens, &headers)?;
+        BearerToken::admit(&self.config.api_tokens, &headers)?;
         let method = request.inner().method();
         let call = Call::read(&method, url.path(), url.query().unwrap_or_default(), &headers, PAYLOAD)?;
         let body = body(request, call.body_limit()).await.map_err(broken)?;
