@@ -19,6 +19,8 @@ mod redis;
 pub mod rest;
 pub mod run;
 mod summary;
+#[cfg(any(test, all(target_arch = "wasm32", feature = "worker")))]
+mod target;
 #[cfg(target_arch = "wasm32")]
 mod timer;
 #[cfg(all(target_arch = "wasm32", feature = "worker"))]

@@ -17,6 +17,7 @@ use super::config::Config;
 use super::opened;
 use super::ticker;
 use crate::redis::{Live, Nobody};
+use crate::target::target;
 use crate::{Failure, calls, timer};
 
 /// How long a caller waits for Redis.
@@ -76,13 +77,14 @@ impl Served<'_> {
 
     async fn call(&mut self, request: &mut Request) -> Result<Answered, Problem> {
         let broken = |error: worker::Error| Problem::bad("bad_request", error);
-        let url = request.url().map_err(broken)?;
+        let url = request.inner().url();
+        let (path, query) = target(&url);
         let headers: Vec<(String, String)> = request.headers().entries().collect();
         let headers: Headers =
             headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
         BearerToken::admit(&self.config.api_tokens, &headers)?;
         let method = request.inner().method();
-        let call = Call::read(&method, url.path(), url.query().unwrap_or_default(), &headers, PAYLOAD)?;
+        let call = Call::read(&method, path, query, &headers, PAYLOAD)?;
         let body = body(request, call.body_limit()).await.map_err(broken)?;
         match call.with_body(body)? {
             Asked::Publish(publish, draft) => {
@@ -173,7 +175,7 @@ impl Served<'_> {
             }
         }
         let mut answers = calls::answers(&world, &mut engine, count).await;
-        answers.sort_by_key(|(token, _)| *token);
+        answers.sort_unstable_by_key(|(token, _)| *token);
         let is_sure =
             |answer: &Result<Answer, Fault>| !matches!(answer, Err(Fault::Unknown | Fault::NotSent(_)));
         if answers.iter().all(|(_, answer)| is_sure(answer)) {

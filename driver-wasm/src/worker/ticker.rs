@@ -3,6 +3,7 @@ use worker::{Env, Request, Response, ScheduledTime, State, Storage, Stub};
 
 use super::config::Config;
 use super::scheduled::pump;
+use crate::target::target;
 use crate::{Limits, timer};
 
 /// How long after a run that failed, or was cut off, the next one comes.
@@ -51,8 +52,8 @@ pub async fn run_alarm(state: &State, env: &Env, config: &Config) -> worker::Res
 /// # Errors
 /// If the object's storage fails.
 pub async fn arm(state: &State, request: &Request) -> worker::Result<Response> {
-    let asked =
-        request.url()?.query_pairs().find(|(name, _)| name == "due").and_then(|(_, due)| due.parse().ok());
+    let url = request.inner().url();
+    let asked = target(&url).1.strip_prefix("due=").and_then(|due| due.parse().ok());
     let due = asked.map_or_else(timer::wall, |due| timer::wall().max(UnixMs(due)));
     let storage = state.storage();
     if storage.get_alarm().await?.is_none_or(|alarm| signed(due) < alarm) {
