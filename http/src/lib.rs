@@ -25,6 +25,7 @@ mod publish;
 pub mod push;
 mod question;
 mod queue;
+mod readable;
 mod response;
 mod segment;
 mod timestamp;

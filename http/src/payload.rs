@@ -1,10 +1,10 @@
 use base64ct::{Base64, Encoding as _};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::Problem;
+use crate::readable::Readable;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const BYTES: &str = "application/octet-stream";
@@ -89,10 +89,9 @@ pub fn essence(content_type: &str) -> String {
     content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// JSON that every reader can read: [`Value`] also refuses depths, numbers and escapes at which others stumble, and one
-/// such payload would make the whole answer unreadable.
+/// JSON that is [`Readable`] for all: one payload that is not would make the whole answer unreadable.
 fn inline(body: &[u8]) -> Option<Box<RawValue>> {
-    serde_json::from_slice::<Value>(body).ok()?;
+    serde_json::from_slice::<Readable>(body).ok()?;
     serde_json::from_slice(body).ok()
 }
 
