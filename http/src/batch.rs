@@ -4,7 +4,8 @@ use serde_json::value::RawValue;
 
 use crate::body::{JSON_ITEMS, too_many_items};
 use crate::item::{self, Outcome};
-use crate::{Draft, Headers, Problem, Response, essence, is_json, is_unstated};
+use crate::payload::{essence, is_json, is_unstated};
+use crate::{Draft, Headers, Problem, Response};
 
 /// The media type of a batch whose jobs are lines.
 pub const NDJSON: &str = "application/x-ndjson";

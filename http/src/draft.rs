@@ -40,7 +40,7 @@ pub struct Terms {
 }
 
 /// When a job is to be due, if that is said.
-pub fn due(delay: Option<Span>, at: Option<Time>) -> Result<Option<Due>, Problem> {
+pub(crate) fn due(delay: Option<Span>, at: Option<Time>) -> Result<Option<Due>, Problem> {
     match (delay, at) {
         (Some(_), Some(_)) => Err(Problem::bad("bad_due", "delay and at exclude each other: give one")),
         (delay, at) => Ok(delay.map(Due::from).or(at.map(Due::from))),

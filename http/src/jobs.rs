@@ -1,7 +1,8 @@
 use delayline_core::{Ask, CancelOutcome, Due, Inspected, JobId, QueueName, RescheduleOutcome, Span, UnixMs};
 use serde::{Deserialize, Serialize};
 
-use crate::{Kept, Options, Problem, Response, Time, Written, due};
+use crate::draft::due;
+use crate::{Kept, Options, Problem, Response, Time, Written};
 
 /// `GET queues/{queue}/jobs/{id}`: shows a job.
 #[derive(Debug)]

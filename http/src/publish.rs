@@ -3,7 +3,8 @@ use std::ops::Not;
 use delayline_core::{ATTEMPTS, Ask, Inspected, JobId, Published, QueueName};
 use serde::Serialize;
 
-use crate::{Draft, Headers, Kept, Options, Problem, Response, Time, due, named};
+use crate::draft::due;
+use crate::{Draft, Headers, Kept, Options, Problem, Response, Time, named};
 
 /// `POST queues/{queue}/jobs`: publishes a job, whose payload is the body.
 #[derive(Debug)]

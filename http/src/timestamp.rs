@@ -84,7 +84,18 @@ mod tests {
     fn reads_offsets_and_rounds_up() {
         assert_eq!("2026-11-21T11:00:05+01:00".parse::<Time>().unwrap().0, UnixMs(1_795_255_205_000));
         assert_eq!("2026-11-21T10:00:05.0000001Z".parse::<Time>().unwrap().0, UnixMs(1_795_255_205_001));
-        for text in ["", "tomorrow", "2026-11-21", "2026-11-21T10:00:05", "1969-12-31T23:59:59Z"] {
+        assert_eq!("2026-11-21 10:00:05z".parse::<Time>().unwrap().0, UnixMs(1_795_255_205_000));
+        for text in [
+            "",
+            "tomorrow",
+            "2026-11-21",
+            "2026-11-21T10:00:05",
+            "2026-11-21T10:00Z",
+            "2026-11-21T10:00:05+01",
+            "2026-02-30T10:00:05Z",
+            "1969-12-31T23:59:59Z",
+            "1969-12-31T23:59:59.001Z",
+        ] {
             assert!(text.parse::<Time>().unwrap_err().to_string().contains("write RFC 3339"), "{text}");
         }
     }
