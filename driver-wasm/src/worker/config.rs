@@ -115,8 +115,8 @@ impl Config {
         O: IntoVerdict,
     {
         let handler = Rc::new(move |job| {
-            let handled = handler(job);
-            Box::pin(async move { handled.await.into_verdict() }) as _
+            let run = handler(job);
+            Box::pin(async move { run.await.into_verdict() }) as _
         });
         self.to(queue, requests, Target::Handler(handler))
     }
@@ -147,7 +147,9 @@ impl Config {
     /// Other limits than the usual ones. What a delivery costs is known from where the jobs go.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Config {
-        self.limits = Limits { per_job: self.limits.per_job, ..limits };
+        let per_job = self.limits.per_job;
+        self.limits = limits;
+        self.limits.per_job = per_job;
         self
     }
 

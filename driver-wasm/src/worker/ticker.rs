@@ -3,6 +3,7 @@ use worker::{Env, Request, Response, ScheduledTime, State, Storage, Stub};
 
 use super::config::Config;
 use super::scheduled::pump;
+use crate::number::number;
 use crate::target::target;
 use crate::{Limits, timer};
 
@@ -72,7 +73,7 @@ pub async fn ask(stub: &Stub, due: Option<UnixMs>) -> worker::Result<()> {
 }
 
 async fn set(storage: &Storage, at: UnixMs) -> worker::Result<()> {
-    storage.set_alarm(ScheduledTime::new(js_sys::Date::new(&(at.0 as f64).into()))).await
+    storage.set_alarm(ScheduledTime::new(js_sys::Date::new(&number(at.0).into()))).await
 }
 
 fn signed(at: UnixMs) -> i64 {
