@@ -1,6 +1,7 @@
 //! delayline as a service and a command line: delayed jobs over HTTP and JSON, on Redis or in memory.
 //!
-//! The binary is [`run`]; [`Server`] is the service for whoever embeds or tests it.
+//! The binary is [`run`]; [`Server`] is the service for whoever embeds or tests it, [`RestServer`] the REST
+//! endpoint.
 #![forbid(unsafe_code)]
 
 mod app;
@@ -17,6 +18,7 @@ mod help;
 mod item;
 mod job;
 mod lines;
+mod listener;
 mod metrics;
 mod options;
 mod payload;
@@ -26,6 +28,7 @@ mod queue;
 mod recorder;
 mod recording;
 mod redis;
+mod rest;
 mod routes;
 mod settings;
 mod stop;
@@ -36,7 +39,7 @@ mod written;
 pub use cli::{Cli, Command, run};
 pub use commands::{
     Cancel, Completions, Config, Consume, Dead, Destroy, Doctor, Job, List, Man, Pause, Publish, Pump,
-    Queues, Replay, Reschedule, Resume, Serve, Server, Stats, Trace,
+    Queues, Replay, Reschedule, Rest, RestServer, Resume, Serve, Server, Stats, Trace,
 };
 pub use failure::Failure;
 pub use redis::Redis;
