@@ -2,7 +2,7 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
-use delayline_core::{Engine, Held, Job, Millis, Reply, Ticket, Transmit, Verdict};
+use delayline_core::{Engine, Held, Job, Millis, Refusal, Reply, Ticket, Transmit, Verdict};
 use futures_util::Stream;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -13,13 +13,21 @@ use crate::rest::Landed;
 /// What is under way: round trips, and deliveries.
 pub(crate) struct Air<'a> {
     flights: FuturesUnordered<LocalBoxFuture<'a, (Ticket, Landed)>>,
-    deliveries: FuturesUnordered<LocalBoxFuture<'a, (Held, Verdict)>>,
+    deliveries: FuturesUnordered<LocalBoxFuture<'a, Delivered>>,
+}
+
+/// A delivery that has ended.
+pub(crate) struct Delivered {
+    pub(crate) held: Held,
+    pub(crate) verdict: Verdict,
+    /// How long a failed attempt waits that says nothing else.
+    pub(crate) retry_ms: u64,
 }
 
 /// What an await was ended by.
 pub(crate) enum Woke {
     Landed(Ticket, Landed),
-    Delivered(Held, Verdict),
+    Delivered(Delivered),
     Slept,
 }
 
@@ -35,7 +43,11 @@ impl<'a> Air<'a> {
     }
 
     pub(crate) fn deliver<W: World>(&self, world: &'a W, held: Held, job: Job) {
-        self.deliveries.push(Box::pin(async move { (held, world.deliver(job).await) }));
+        let retry_ms = job.lease.retry_ms;
+        self.deliveries.push(Box::pin(async move {
+            let verdict = world.deliver(job).await;
+            Delivered { held, verdict, retry_ms }
+        }));
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -57,8 +69,8 @@ impl<'a> Air<'a> {
             if let Poll::Ready(Some((ticket, landed))) = Pin::new(&mut self.flights).poll_next(context) {
                 return Poll::Ready(Woke::Landed(ticket, landed));
             }
-            if let Poll::Ready(Some((held, verdict))) = Pin::new(&mut self.deliveries).poll_next(context) {
-                return Poll::Ready(Woke::Delivered(held, verdict));
+            if let Poll::Ready(Some(delivered)) = Pin::new(&mut self.deliveries).poll_next(context) {
+                return Poll::Ready(Woke::Delivered(delivered));
             }
             sleep.as_mut().poll(context).map(|()| Woke::Slept)
         })
@@ -74,13 +86,13 @@ pub(crate) fn land(engine: &mut Engine, now: Millis, ticket: Ticket, landed: Lan
     }
 }
 
-/// What a round trip tells about Redis: `None` if it answered, else what is wrong.
+/// What a round trip tells about Redis: `None` if it answered, if only that a script is to be sent, else what is wrong.
 pub(crate) fn trouble(landed: &Landed) -> Option<String> {
     match landed {
         Landed::Lost { why } => Some(why.clone()),
         Landed::Replies(replies) => match replies.first() {
             None => Some("an empty answer".to_owned()),
-            Some(Reply::Refused(refusal)) => Some(refusal.to_string()),
+            Some(Reply::Refused(refusal)) if *refusal != Refusal::NoScript => Some(refusal.to_string()),
             Some(_) => None,
         },
     }

@@ -39,7 +39,7 @@ pub async fn answers<W: World>(
         now = now.max(world.now());
         match woke {
             Woke::Landed(ticket, landed) => land(engine, now, ticket, landed),
-            Woke::Delivered(..) => {}
+            Woke::Delivered(_) => {}
             Woke::Slept => now = now.max(until),
         }
     }

@@ -9,7 +9,7 @@ use crate::rest::Cut;
 
 #[wasm_bindgen]
 extern "C" {
-    #[wasm_bindgen(js_name = fetch, catch)]
+    #[wasm_bindgen(js_namespace = globalThis, js_name = fetch, catch)]
     fn global_fetch(url: &str, init: &Object) -> Result<Promise, JsValue>;
 
     type AbortSignal;

@@ -7,7 +7,7 @@ use delayline_core::{
     SettleOutcome, Shards, Token, Verdict,
 };
 
-use crate::air::{Air, Woke, land, trouble};
+use crate::air::{Air, Delivered, Woke, land, trouble};
 use crate::rest::Landed;
 use crate::{Ended, Failure, Limits, Summary, World};
 
@@ -55,6 +55,7 @@ pub async fn run<W: World>(
         limits,
         waiting: VecDeque::new(),
         verdicts: BTreeMap::new(),
+        again: None,
         answered: false,
         leaving: false,
         summary: Summary::default(),
@@ -83,6 +84,8 @@ struct Run {
     waiting: VecDeque<Job>,
     /// Verdicts that are on their way to Redis.
     verdicts: BTreeMap<Held, Verdict>,
+    /// When the first of the jobs is due again that were not done.
+    again: Option<Millis>,
     /// Whether Redis carried anything out.
     answered: bool,
     leaving: bool,
@@ -96,6 +99,8 @@ impl Run {
             self.turn(world, &mut air)?;
             let Some(until) = self.until(&air) else {
                 self.summary.unsettled += (air.delivering() + self.verdicts.len()) as u64;
+                let again_ms = self.again.map(|again| again.since(self.now));
+                self.summary.next_ms = self.summary.next_ms.into_iter().chain(again_ms).min();
                 return Ok(());
             };
             let woke = air.next(world.sleep(until.since(self.now).max(1))).await;
@@ -105,7 +110,7 @@ impl Run {
                     self.note(&landed);
                     land(&mut self.engine, self.now, ticket, landed);
                 }
-                Woke::Delivered(held, verdict) => self.settle(held, verdict),
+                Woke::Delivered(delivered) => self.delivered(delivered),
                 Woke::Slept => self.now = self.now.max(until),
             }
         }
@@ -225,6 +230,20 @@ impl Run {
                 Ok(())
             }
         }
+    }
+
+    fn delivered(&mut self, Delivered { held, verdict, retry_ms }: Delivered) {
+        let again_ms = match &verdict {
+            Verdict::Nack { after_ms, .. } => Some(after_ms.unwrap_or(retry_ms)),
+            Verdict::Snooze { after_ms } => Some(*after_ms),
+            Verdict::Release => Some(0),
+            Verdict::Ack | Verdict::Bury { .. } => None,
+        };
+        if let Some(ms) = again_ms {
+            let again = self.now + ms;
+            self.again = Some(self.again.map_or(again, |earlier| earlier.min(again)));
+        }
+        self.settle(held, verdict);
     }
 
     /// The verdict on a job whose lease has not been lost meanwhile.

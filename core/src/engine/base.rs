@@ -76,10 +76,10 @@ impl Base {
         self.sequence
     }
 
-    /// How many jobs can be delivered, if a round trip is kept for their verdicts.
+    /// How many jobs can be delivered, if a round trip is kept for their verdicts, and one to send them again.
     pub(super) fn deliverable(&self) -> usize {
         let Some(Credit { trips, per_job }) = self.allowance else { return usize::MAX };
-        let jobs = trips.saturating_sub(1).checked_div(per_job);
+        let jobs = trips.saturating_sub(2).checked_div(per_job);
         jobs.map_or(usize::MAX, |jobs| usize::try_from(jobs).unwrap_or(usize::MAX))
     }
 

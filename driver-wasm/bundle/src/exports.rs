@@ -19,7 +19,10 @@ impl Exports {
                 return Err(Failure::Glue { missing });
             }
         }
-        let handlers = HANDLERS.into_iter().filter(|name| glue.contains(&format!("export function {name}(")));
+        let is_exported = |name: &&str| {
+            glue.contains(&format!("export function {name}(")) || glue.contains(&format!(" as {name} }}"))
+        };
+        let handlers = HANDLERS.into_iter().filter(is_exported);
         let classes = glue.split("\nexport class ").skip(1).filter_map(durable_object);
         Ok(Exports { handlers: handlers.map(str::to_string).collect(), classes: classes.collect() })
     }
@@ -48,6 +51,8 @@ mod tests {
         let exports = read("export function scheduled(a, b) {\n}\nexport function fetcher() {\n}\n");
         assert_eq!(exports.handlers, ["scheduled"]);
         assert!(exports.classes.is_empty());
+        let renamed = read("function fetch2() {\n}\nexport { fetch2 as fetch }\n");
+        assert_eq!(renamed.handlers, ["fetch"]);
     }
 
     #[test]

@@ -85,6 +85,24 @@ fn credit_is_never_exceeded_and_strands_nothing() {
 }
 
 #[test]
+fn runs_that_may_do_little_get_all_done_in_the_end() {
+    for requests in [1, 3, 5, 10, 20] {
+        let fake = Fake::new();
+        fake.publish("orders", jobs(50, 0));
+        fake.pass(1);
+        let limits = Limits { requests, ..limits() };
+        for round in 0..60 {
+            let done = cron(&fake, &limits, None).unwrap();
+            assert!(done.is_ok(), "{requests} requests, run {round}: {done:?}");
+            assert_eq!(fake.stats("orders").leased, 0);
+            fake.pass(60_000);
+        }
+        let acked = fake.stats("orders").counters.acked;
+        assert_eq!(acked, if requests < 5 { 0 } else { 50 }, "{requests} requests");
+    }
+}
+
+#[test]
 fn a_run_that_dies_at_any_await_loses_nothing() {
     for per_job in [0, 1] {
         for dies_at in 1.. {
@@ -153,6 +171,7 @@ fn verdicts_are_carried_out_and_counted() {
     });
     let summary = cron(&fake, &limits(), None).unwrap().unwrap();
     assert_eq!((summary.acked, summary.retried, summary.died), (1, 2, 1), "{summary}");
+    assert!(summary.next_ms.is_some_and(|ms| (299_000..=300_000).contains(&ms)), "{summary}");
     let stats = fake.stats("orders");
     assert_eq!((stats.delayed, stats.dead), (2, 1));
 }

@@ -41,7 +41,9 @@ impl Workerd {
         let (directory, log) = (scratch.path(), scratch.path().join("log"));
         let file = File::create(&log).expect("a log file");
         let mut command = Command::new(&self.0);
-        command.args(["serve", "config.capnp", "--experimental", "--control-fd=1"]).current_dir(directory);
+        command
+            .args(["serve", "config.capnp", "--experimental", "--verbose", "--control-fd=1"])
+            .current_dir(directory);
         command.env_clear().envs(setup.environment()).stdin(Stdio::null());
         command.stdout(file.try_clone().expect("a log file")).stderr(file);
         let mut process = Process::start(&mut command);

@@ -38,7 +38,7 @@ fn jobs_are_handed_over_as_they_are_taken_but_for_the_lease() {
     site.publish("notes", |queue| {
         vec![
             queue.publish_bytes(r#"{"to":"ann"}"#).id("json").content_type("application/json"),
-            queue.publish_bytes([255]).id("bytes"),
+            queue.publish_bytes([255].as_slice()).id("bytes"),
         ]
     });
     assert_eq!(site.worker.cron(), Outcome::Ok, "{}", site.worker.log());

@@ -3,7 +3,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use delayline_tests::edge::{Push, Receiver, Rest, Setup, Worker, built, workerd};
 use delayline_tests::{RedisServer, block_on};
-use delayline_tokio::{Client, Inspected, Publish, Queue, Stats};
+use delayline_tokio::{Client, Inspected, JobId, Publish, Queue, Stats};
 
 /// What pushes are signed with.
 pub(crate) const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -99,7 +99,7 @@ impl Site {
     pub(crate) fn kept(&self, queue: &str, id: &str) -> Option<Inspected> {
         block_on(async {
             let client = Client::connect(&self.redis.url()).await.expect("a client");
-            let id = id.parse().expect("an id");
+            let id: JobId = id.parse().expect("an id");
             let kept = client.bytes(queue).expect("a name").inspect(&id).await.expect("an answer");
             client.close().await;
             kept

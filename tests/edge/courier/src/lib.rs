@@ -3,7 +3,7 @@
 use delayline_core::{Job, Reason, Verdict};
 use delayline_wasm::worker::{Config, ConfigError, run_scheduled, serve};
 use wasm_bindgen::prelude::*;
-use worker::{Context, Env, MessageBatch, MessageExt, Request, Response, Result, console_log, event};
+use worker::{Context, Env, MessageBatch, Request, Response, Result, console_log, event};
 
 fn config(env: &Env) -> std::result::Result<Config, ConfigError> {
     let url = env.var("PUSH_URL").map_err(|_| ConfigError::Missing("PUSH_URL"))?.to_string();
