@@ -6,8 +6,8 @@ use core::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::JobId;
 use crate::span::{Span, SpanError};
+use crate::{DELAY_MAX_MS, Invalid, JobId};
 
 const RUNGS_MAX: usize = 64;
 
@@ -92,6 +92,32 @@ impl Backoff {
                 rungs.get(rung).or(rungs.last()).copied().unwrap_or(0)
             }
         }
+    }
+}
+
+impl Backoff {
+    /// Checks that it can be carried out, however it was made.
+    pub fn validate(&self) -> Result<(), Invalid> {
+        let why = match self {
+            Backoff::Fixed { ms } if *ms > DELAY_MAX_MS => "its wait is over 10 years, make it shorter",
+            Backoff::Exponential { first_ms: 0, .. } => "its first wait is 0, begin with at least 1 ms",
+            Backoff::Exponential { first_ms, cap_ms, .. } if first_ms > cap_ms => {
+                "its first wait is longer than its longest, exchange them"
+            }
+            Backoff::Exponential { cap_ms, .. } if *cap_ms > DELAY_MAX_MS => {
+                "its longest wait is over 10 years, make it shorter"
+            }
+            Backoff::Exponential { jitter_percent: 101.., .. } => "its jitter is over 100 %, make it smaller",
+            Backoff::Ladder(rungs) if rungs.is_empty() => "it has no rungs, name at least one wait",
+            Backoff::Ladder(rungs) if rungs.len() > RUNGS_MAX => {
+                "it has more than 64 rungs, leave some out: the last one is repeated"
+            }
+            Backoff::Ladder(rungs) if rungs.iter().any(|rung| *rung > DELAY_MAX_MS) => {
+                "a rung is over 10 years, make it shorter"
+            }
+            _ => return Ok(()),
+        };
+        Err(Invalid::Backoff { backoff: self.clone(), why })
     }
 }
 

@@ -2,11 +2,15 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
+use core::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::{Fence, Identity, JobId, QueueConfig, QueueName, Reason, Shard, Shards, UnixMicros, UnixMs};
+use crate::{
+    DELAY_MAX_MS, Fence, Identity, Invalid, JobId, QueueConfig, QueueName, Reason, Shard, Shards, Span,
+    UnixMicros, UnixMs,
+};
 
 /// One request to the store: a script, or a plain Redis command that the engine needs beside them.
 ///
@@ -220,6 +224,28 @@ pub enum Due {
     },
     /// At this time by Redis's clock.
     At(UnixMs),
+}
+
+impl Due {
+    /// How far off it is by a wall clock, in milliseconds; for limits only.
+    pub(crate) fn distance_ms(self, now: UnixMs) -> u64 {
+        match self {
+            Due::After { ms } => ms,
+            Due::At(at) => at.since(now),
+        }
+    }
+
+    /// Checks that it is at most 10 years off, given the wall clock.
+    pub fn validate(self, now: UnixMs) -> Result<(), Invalid> {
+        let ms = self.distance_ms(now);
+        if ms > DELAY_MAX_MS { Err(Invalid::Delay(Duration::from_millis(ms))) } else { Ok(()) }
+    }
+}
+
+impl From<Span> for Due {
+    fn from(delay: Span) -> Due {
+        Due::After { ms: delay.0 }
+    }
 }
 
 /// What a queue may hold before publishing answers that it is full; zero means no limit.

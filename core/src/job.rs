@@ -1,16 +1,22 @@
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::RangeInclusive;
+use core::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
+use crate::record::LOST_DELAY_MAX;
 use crate::{
-    Backoff, Compression, Due, Entry, Held, JobId, Lease, Metadata, QueueName, Reason, Record, RecordError,
-    Settlement, Trace, UnixMs,
+    Backoff, Compression, Due, Entry, Held, Invalid, JobId, Lease, Metadata, QueueName, Reason, Record,
+    RecordError, Settlement, Trace, UnixMs,
 };
 
 /// The longest delay, lease or TTL: ten years, in milliseconds.
 pub const DELAY_MAX_MS: u64 = 10 * 366 * 86_400_000;
+/// How many attempts a job may have.
+pub const ATTEMPTS: RangeInclusive<u16> = 1..=999;
 
 /// A job to be published.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +54,27 @@ pub struct NewJob {
     pub timeout_ms: u64,
 }
 
+/// A body is longer than its publisher allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "the body of {bytes} bytes is over the limit of {limit}: store it elsewhere and publish where it is, or raise \
+     max_payload"
+)]
+pub struct TooLarge {
+    /// The body's length.
+    pub bytes: usize,
+    /// The publisher's limit.
+    pub limit: usize,
+}
+
+impl TooLarge {
+    /// Checks a body's length.
+    pub fn check(body: &[u8], limit: usize) -> Result<(), TooLarge> {
+        let bytes = body.len();
+        if bytes > limit { Err(TooLarge { bytes, limit }) } else { Ok(()) }
+    }
+}
+
 impl NewJob {
     /// A job with no options, due at once, whose caller waits 30 s.
     pub fn new(queue: QueueName, id: JobId, body: Bytes) -> NewJob {
@@ -68,6 +95,25 @@ impl NewJob {
             body,
             timeout_ms: 30_000,
         }
+    }
+
+    /// Checks every option, by the publisher's clock.
+    pub fn validate(&self) -> Result<(), Invalid> {
+        self.due.validate(self.published)?;
+        let delay = Duration::from_millis(self.due.distance_ms(self.published));
+        match self.ttl_ms.map(Duration::from_millis) {
+            Some(ttl) if ttl < delay || ttl.is_zero() => return Err(Invalid::Ttl { ttl, delay }),
+            Some(ttl) if ttl > Duration::from_millis(DELAY_MAX_MS) => return Err(Invalid::TtlTooLong(ttl)),
+            _ => {}
+        }
+        if let Some(attempts) = self.attempts.filter(|attempts| !ATTEMPTS.contains(attempts)) {
+            return Err(Invalid::Attempts(attempts));
+        }
+        self.backoff.as_ref().map_or(Ok(()), Backoff::validate)?;
+        if let Some(ms) = self.lost_delay_ms.filter(|ms| *ms > LOST_DELAY_MAX) {
+            return Err(Invalid::LostDelay(Duration::from_millis(ms)));
+        }
+        if self.generated && self.replace { Err(Invalid::ReplaceWithoutId) } else { Ok(()) }
     }
 
     pub(crate) fn into_entry(self, compression: Compression) -> Result<Entry, RecordError> {
@@ -184,5 +230,89 @@ impl Verdict {
             Verdict::Release => Settlement::Release { after_ms: 0 },
             Verdict::Bury { reason } => Settlement::Bury { reason },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+    use std::vec;
+
+    const TEN_YEARS: u64 = DELAY_MAX_MS;
+
+    fn job() -> NewJob {
+        let mut job = NewJob::new("q".parse().unwrap(), "a".parse().unwrap(), Bytes::from_static(b"1234"));
+        job.published = UnixMs(1_000);
+        job
+    }
+
+    fn with(change: impl FnOnce(&mut NewJob)) -> NewJob {
+        let mut job = job();
+        change(&mut job);
+        job
+    }
+
+    #[test]
+    fn an_option_at_its_limit_is_valid() {
+        for job in [
+            job(),
+            with(|job| job.due = Due::After { ms: TEN_YEARS }),
+            with(|job| job.due = Due::At(UnixMs(TEN_YEARS + 1_000))),
+            with(|job| job.ttl_ms = Some(TEN_YEARS)),
+            with(|job| (job.due, job.ttl_ms) = (Due::After { ms: 5 }, Some(5))),
+            with(|job| (job.due, job.ttl_ms) = (Due::At(UnixMs(1)), Some(1))),
+            with(|job| job.attempts = Some(999)),
+            with(|job| job.backoff = Some(Backoff::Ladder(vec![TEN_YEARS; 64]))),
+            with(|job| job.lost_delay_ms = Some(99_999_999)),
+            with(|job| job.replace = true),
+        ] {
+            assert_eq!(job.validate(), Ok(()), "{job:?}");
+        }
+    }
+
+    #[test]
+    fn an_option_beyond_its_limit_is_named() {
+        let backoffs = [
+            Backoff::Fixed { ms: TEN_YEARS + 1 },
+            Backoff::Exponential { first_ms: 0, cap_ms: 1, jitter_percent: 0 },
+            Backoff::Exponential { first_ms: 2, cap_ms: 1, jitter_percent: 0 },
+            Backoff::Exponential { first_ms: 1, cap_ms: TEN_YEARS + 1, jitter_percent: 0 },
+            Backoff::Exponential { first_ms: 1, cap_ms: 1, jitter_percent: 101 },
+            Backoff::Ladder(vec![]),
+            Backoff::Ladder(vec![1; 65]),
+            Backoff::Ladder(vec![1, TEN_YEARS + 1]),
+        ];
+        for backoff in backoffs {
+            let error = with(|job| job.backoff = Some(backoff.clone())).validate();
+            assert!(matches!(error, Err(Invalid::Backoff { backoff: told, .. }) if told == backoff));
+        }
+        for (job, says) in [
+            (with(|job| job.due = Due::After { ms: TEN_YEARS + 1 }), "a delay of"),
+            (with(|job| job.due = Due::At(UnixMs(TEN_YEARS + 1_001))), "a delay of"),
+            (
+                with(|job| (job.due, job.ttl_ms) = (Due::After { ms: 5_000 }, Some(1_000))),
+                "due in 5s and expires after 1s",
+            ),
+            (
+                with(|job| (job.due, job.ttl_ms) = (Due::At(UnixMs(6_000)), Some(4_999))),
+                "due in 5s and expires after 4.999s",
+            ),
+            (with(|job| job.ttl_ms = Some(0)), "would never run"),
+            (with(|job| job.ttl_ms = Some(TEN_YEARS + 1)), "a ttl of"),
+            (with(|job| job.attempts = Some(0)), "0 attempts"),
+            (with(|job| job.attempts = Some(1_000)), "1000 attempts"),
+            (with(|job| job.lost_delay_ms = Some(100_000_000)), "after a lost lease"),
+            (with(|job| (job.generated, job.replace) = (true, true)), "without an id"),
+        ] {
+            let error = job.validate().unwrap_err().to_string();
+            assert!(error.contains(says), "{says}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_body_over_its_limit_is_named() {
+        assert_eq!(TooLarge::check(b"1234", 4), Ok(()));
+        assert_eq!(TooLarge::check(b"12345", 4), Err(TooLarge { bytes: 5, limit: 4 }));
     }
 }

@@ -17,9 +17,9 @@ use crate::clock;
 use crate::codec::{Codec, Coder, Json, Raw};
 use crate::entropy::Ids;
 use crate::inbox::{Desk, Reply, Stop, unexpected};
-use crate::invalid::{self, Invalid, millis};
+use crate::invalid::{self, millis};
 use crate::store::Store;
-use crate::{Cursor, Error, Page, Queue, Taking};
+use crate::{Cursor, Error, Invalid, Page, Queue, Taking};
 
 const PING: Duration = Duration::from_secs(2);
 const NAMES_MAX: usize = 10_000;

@@ -1,4 +1,4 @@
-use delayline_core::{ConfigError, Fault, Full, JobId, NameError, QueueName, RecordError, Refusal};
+use delayline_core::{ConfigError, Fault, Full, JobId, NameError, QueueName, RecordError, Refusal, TooLarge};
 use thiserror::Error;
 
 use crate::{AddressError, Invalid};
@@ -16,10 +16,7 @@ pub enum Error {
     #[error(transparent)]
     Invalid(#[from] Invalid),
     /// The body is too large. Nothing was sent.
-    #[error(
-        "the body of {bytes} bytes is over the limit of {limit}: store it elsewhere and publish where it is, or raise \
-         max_payload"
-    )]
+    #[error("{}", TooLarge { bytes: *bytes, limit: *limit })]
     TooLarge {
         /// The body's length.
         bytes: usize,
@@ -180,6 +177,12 @@ pub enum Error {
     /// The client was closed.
     #[error("the client is closed")]
     Closed,
+}
+
+impl From<TooLarge> for Error {
+    fn from(TooLarge { bytes, limit }: TooLarge) -> Error {
+        Error::TooLarge { bytes, limit }
+    }
 }
 
 fn queue_full(queue: &QueueName, full: &Full) -> Fault {

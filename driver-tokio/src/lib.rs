@@ -91,7 +91,6 @@ mod handler;
 #[cfg_attr(not(feature = "memory"), allow(dead_code))]
 mod held;
 mod inbox;
-mod inspected;
 mod invalid;
 #[cfg(feature = "memory")]
 pub mod kit;
@@ -125,22 +124,21 @@ pub use delayline_core::Job as Delivery;
 pub use delayline_core::recording::{Damaged, Divergence, Replay, Step, Unreadable};
 pub use delayline_core::story::{About, Line};
 pub use delayline_core::{
-    Backoff, BackoffError, CancelOutcome, Ceiling, ConfigError, Counters, ExtendOutcome, Fence, Forward,
-    ForwardError, Full, Held, JobId, Lease, LeaseError, NameError, Phase, Place, Prefix, QueueConfig,
-    QueueName, Reason, RecordError, Refusal, RescheduleOutcome, SettleOutcome, Shards, Sizes, Span,
-    SpanError, State, Stats, Trace, TraceError, UnixMicros, UnixMs, Verdict,
+    Backoff, BackoffError, CancelOutcome, Ceiling, ConfigError, Contents, Counters, ExtendOutcome, Fence,
+    Forward, ForwardError, Full, Held, Inspected, Invalid, JobId, Lease, LeaseError, NameError, Phase, Place,
+    Prefix, Published, QueueConfig, QueueName, Reason, RecordError, Refusal, RescheduleOutcome,
+    SettleOutcome, Shards, Sizes, Span, SpanError, State, Stats, Trace, TraceError, UnixMicros, UnixMs,
+    Verdict,
 };
 pub use error::Error;
 pub use extract::{Attempt, Data, FromContext, Headers, Job};
 pub use failure::Failure;
 pub use handler::{Blocking, Handler, blocking};
-pub use inspected::{Contents, Inspected};
-pub use invalid::Invalid;
 #[cfg(feature = "memory")]
 pub use kit::{TestClock, test, test_at};
 #[doc(hidden)] // all that Redis sends passes it: it is fuzzed
 pub use link::plain;
-pub use publish::{Publish, Published};
+pub use publish::Publish;
 pub use queue::{DeadMoved, Queue, Rescheduled};
 pub use recorder::FlightRecorder;
 pub use redis;

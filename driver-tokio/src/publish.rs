@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use delayline_core::{Answer, Backoff, JobId, NameError, NewJob, QueueName, Trace, UnixMs};
+use delayline_core::{Backoff, JobId, NameError, NewJob, Published, QueueName, TooLarge, Trace};
 use futures_util::stream::{self, Stream, StreamExt};
 use tokio::sync::oneshot;
 use tracing::Instrument;
@@ -13,7 +13,7 @@ use tracing::Instrument;
 use crate::Error;
 use crate::client::{Office, block_on};
 use crate::inbox::{Reply, unexpected};
-use crate::invalid::{self, Invalid, millis};
+use crate::invalid::millis;
 use crate::when::{When, unix_ms};
 
 /// How many jobs are handed over together, and how many such batches at a time.
@@ -60,19 +60,6 @@ pub struct Publish {
     headers: Vec<(String, String)>,
     trace: Option<Trace>,
     timeout: Duration,
-}
-
-/// A job that was accepted, now or before.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Published {
-    /// Its name.
-    pub id: JobId,
-    /// When it is due, by Redis's clock; `None` for a duplicate, whose job keeps its own due time.
-    pub due: Option<UnixMs>,
-    /// Whether the id was in use, so that nothing changed.
-    pub duplicate: bool,
-    /// Whether it took the place of a waiting job.
-    pub replaced: bool,
 }
 
 impl Publish {
@@ -220,28 +207,14 @@ impl Publish {
 
     fn into_job(self) -> Result<NewJob, Error> {
         let body = self.body?;
-        let limit = self.office.limits.max_payload;
-        if body.len() > limit {
-            return Err(Error::TooLarge { bytes: body.len(), limit });
-        }
+        TooLarge::check(&body, self.office.limits.max_payload)?;
         let now = self.office.wall();
-        let due = self.when.due(now)?;
-        if let Some(ttl) = self.ttl {
-            invalid::ttl(ttl, self.when.distance(now))?;
-        }
-        self.attempts.map_or(Ok(()), invalid::attempts)?;
-        self.backoff.as_ref().map_or(Ok(()), invalid::backoff)?;
-        self.lost_delay.map_or(Ok(()), invalid::lost_delay)?;
-        let generated = self.id.is_none();
-        if generated && self.replace {
-            return Err(Invalid::ReplaceWithoutId.into());
-        }
-        Ok(NewJob {
+        let job = NewJob {
             queue: self.queue,
+            generated: self.id.is_none(),
             id: self.id.unwrap_or_else(|| self.office.ids.draw(now)),
-            generated,
             replace: self.replace,
-            due,
+            due: self.when.due(),
             ttl_ms: self.ttl.map(millis),
             attempts: self.attempts,
             backoff: self.backoff,
@@ -252,7 +225,9 @@ impl Publish {
             published: unix_ms(now),
             body,
             timeout_ms: millis(self.timeout),
-        })
+        };
+        job.validate()?;
+        Ok(job)
     }
 }
 
@@ -273,11 +248,6 @@ impl IntoFuture for Publish {
 }
 
 async fn answer(office: &Office, answered: oneshot::Receiver<Reply>) -> Result<Published, Error> {
-    match answered.await.unwrap_or_else(|_| Err(office.unknown()))? {
-        Answer::Published { id, due, replaced } => {
-            Ok(Published { id, due: Some(due), duplicate: false, replaced })
-        }
-        Answer::Duplicate { id } => Ok(Published { id, due: None, duplicate: true, replaced: false }),
-        other => Err(unexpected(&other)),
-    }
+    let answer = answered.await.unwrap_or_else(|_| Err(office.unknown()))?;
+    Published::try_from(answer).map_err(|other| unexpected(&other))
 }

@@ -12,8 +12,9 @@ use futures_util::stream::{self, BoxStream, Stream, StreamExt};
 use crate::client::Office;
 use crate::codec::Coder;
 use crate::inbox::unexpected;
-use crate::invalid::{self, Invalid};
-use crate::{Cursor, Error, Inspected, Page, Publish, Published, Taking, When};
+use crate::invalid;
+use crate::when::unix_ms;
+use crate::{Cursor, Error, Inspected, Invalid, Page, Publish, Published, Taking, When};
 
 /// A queue of a client's. Queues are made by their first job; naming one costs nothing.
 ///
@@ -211,11 +212,11 @@ impl<T> Queue<T> {
 
     /// Gives waiting jobs other due times, and answers what became of each, in their order.
     pub async fn reschedule_all(&self, jobs: Vec<(JobId, When)>) -> Result<Vec<Rescheduled>, Error> {
-        let now = self.office.wall();
-        let jobs: Result<Vec<_>, Invalid> =
-            jobs.into_iter().map(|(id, when)| Ok((id, when.due(now)?))).collect();
+        let now = unix_ms(self.office.wall());
+        let jobs: Vec<_> = jobs.into_iter().map(|(id, when)| (id, when.due())).collect();
+        jobs.iter().try_for_each(|(_, due)| due.validate(now))?;
         let mut rescheduled = Vec::new();
-        for jobs in jobs?.chunks(Command::JOBS_MAX) {
+        for jobs in jobs.chunks(Command::JOBS_MAX) {
             match self.ask(Ask::Reschedule { queue: self.name.clone(), jobs: jobs.to_vec() }).await? {
                 Answer::Rescheduled(more) => {
                     rescheduled.extend(more.into_iter().map(|(outcome, due)| Rescheduled {
@@ -235,7 +236,7 @@ impl<T> Queue<T> {
         id: impl TryInto<JobId, Error: Into<NameError>>,
     ) -> Result<Option<Inspected>, Error> {
         match self.ask(Ask::Inspect { queue: self.name.clone(), id: named(id)? }).await? {
-            Answer::Inspected(stored) => Ok(stored.map(Inspected::of)),
+            Answer::Inspected(stored) => Ok(stored.map(Inspected::from)),
             other => Err(unexpected(&other)),
         }
     }
@@ -254,7 +255,7 @@ impl<T> Queue<T> {
         match self.ask(Ask::List { queue: self.name.clone(), place, limit, after }).await? {
             Answer::Listed { jobs, more } => {
                 let next = jobs.last().filter(|_| more).map(|job| Cursor::of_job(job.at, job.id.clone()));
-                Ok(Page { items: jobs.into_iter().map(Inspected::of).collect(), next })
+                Ok(Page { items: jobs.into_iter().map(Inspected::from).collect(), next })
             }
             other => Err(unexpected(&other)),
         }

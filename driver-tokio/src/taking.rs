@@ -6,9 +6,9 @@ use std::time::Duration;
 use delayline_core::{Job as Delivery, QueueName, Take};
 use tracing::Instrument;
 
-use crate::Error;
 use crate::client::Office;
-use crate::invalid::{self, Invalid, millis};
+use crate::invalid::{self, millis};
+use crate::{Error, Invalid};
 
 const COUNT_MAX: usize = 256;
 

@@ -2,7 +2,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use delayline_core::{Due, UnixMs};
 
-use crate::invalid::{self, Invalid, millis};
+use crate::invalid::millis;
 
 /// When a job is to be due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,26 +14,26 @@ pub enum When {
 }
 
 impl When {
-    /// How far off it is by the wall clock here; for limits only.
-    pub(crate) fn distance(self, now: SystemTime) -> Duration {
+    pub(crate) fn due(self) -> Due {
         match self {
-            When::In(delay) => delay,
-            When::At(at) => at.duration_since(now).unwrap_or_default(),
-        }
-    }
-
-    pub(crate) fn due(self, now: SystemTime) -> Result<Due, Invalid> {
-        invalid::delay(self.distance(now))?;
-        Ok(match self {
             When::In(delay) => Due::After { ms: millis(delay) },
             When::At(at) => Due::At(unix_ms(at)),
-        })
+        }
     }
 }
 
 impl Default for When {
     fn default() -> When {
         When::In(Duration::ZERO)
+    }
+}
+
+impl From<Due> for When {
+    fn from(due: Due) -> When {
+        match due {
+            Due::After { ms } => When::In(Duration::from_millis(ms)),
+            Due::At(at) => When::At(UNIX_EPOCH + Duration::from_millis(at.0)),
+        }
     }
 }
 

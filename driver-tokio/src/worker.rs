@@ -11,11 +11,11 @@ use tower::{Layer, Service};
 
 use crate::client::Office;
 use crate::inbox::{Desk, Stop};
-use crate::invalid::{self, Invalid, millis};
+use crate::invalid::{self, millis};
 use crate::owner::{self, Plan};
 use crate::runner::{Route, Runner};
 use crate::service::{self, JobService, Wrap};
-use crate::{Client, Context, Error, Failure, FlightRecorder, Handler, Queue, entropy};
+use crate::{Client, Context, Error, Failure, FlightRecorder, Handler, Invalid, Queue, entropy};
 
 /// Runs handlers on the jobs of queues, and renews their leases for as long as they take.
 ///

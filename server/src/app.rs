@@ -2,15 +2,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use delayline_http::body::PayloadLimit;
+use delayline_http::{Draft, Kept, Problem, unpublished};
 use delayline_tokio::{Client, Error, JobId, Published, QueueName, Stats};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
 
-use crate::draft::Draft;
-use crate::job::Kept;
-use crate::problem::Problem;
-use crate::{metrics, recorder};
+use crate::rejection::{Rejection, problem};
+use crate::{draft, metrics, recorder};
 
 const QUEUES_MEASURED: usize = 200;
 const MEASURED_EVERY: Duration = Duration::from_secs(15);
@@ -22,7 +22,7 @@ pub(crate) type Shared = Arc<App>;
 /// What the routes share.
 pub(crate) struct App {
     pub(crate) client: Client,
-    pub(crate) max_payload: usize,
+    pub(crate) max_payload: PayloadLimit,
     measured: Mutex<Option<Measured>>,
     closing: watch::Receiver<bool>,
 }
@@ -34,6 +34,7 @@ struct Measured {
 
 impl App {
     pub(crate) fn new(client: Client, max_payload: usize, closing: watch::Receiver<bool>) -> App {
+        let max_payload = PayloadLimit { bytes: max_payload, setting: "--max-payload" };
         App { client, max_payload, measured: Mutex::new(None), closing }
     }
 
@@ -49,8 +50,9 @@ impl App {
     /// Publishes a job.
     pub(crate) async fn publish(&self, queue: &QueueName, draft: Draft) -> Result<Published, Problem> {
         let is_named = draft.id.is_some();
-        let published = draft.publish(&self.client.bytes(queue)?).await;
-        published.map_err(|error| unpublished(error, is_named))
+        let queue = self.client.bytes(queue).map_err(problem)?;
+        let published = draft::publish(draft, &queue).await;
+        published.map_err(|error| unpublished(problem(error), is_named))
     }
 
     /// Publishes jobs together, and answers in their order.
@@ -58,18 +60,19 @@ impl App {
         &self,
         queue: &QueueName,
         drafts: Vec<Draft>,
-    ) -> Result<Vec<Result<Published, Problem>>, Problem> {
+    ) -> Result<Vec<Result<Published, Problem>>, Rejection> {
         let queue = self.client.bytes(queue)?;
         let named: Vec<bool> = drafts.iter().map(|draft| draft.id.is_some()).collect();
-        let published = queue.publish_all(drafts.into_iter().map(|draft| draft.publish(&queue))).await;
+        let published =
+            queue.publish_all(drafts.into_iter().map(|draft| draft::publish(draft, &queue))).await;
         let outcomes = published.into_iter().zip(named);
         Ok(outcomes
-            .map(|(published, is_named)| published.map_err(|error| unpublished(error, is_named)))
+            .map(|(published, is_named)| published.map_err(|error| unpublished(problem(error), is_named)))
             .collect())
     }
 
     /// A job in its queue, whatever its state.
-    pub(crate) async fn kept(&self, queue: &QueueName, id: &JobId) -> Result<Option<Kept>, Problem> {
+    pub(crate) async fn kept(&self, queue: &QueueName, id: &JobId) -> Result<Option<Kept>, Rejection> {
         let job = self.client.bytes(queue)?.inspect(id).await?;
         Ok(job.map(|job| Kept::new(queue, job)))
     }
@@ -114,15 +117,5 @@ impl App {
             Ok((name, stats))
         });
         stream::iter(stats).buffered(MEASURED_AT_ONCE).try_collect().await
-    }
-}
-
-/// Whoever let us draw a job's id cannot repeat it, and is told how to.
-fn unpublished(error: Error, is_named: bool) -> Problem {
-    const UNKNOWN: &str = "it is not known whether Redis accepted the job: look for it, or publish it again if it may \
-                           run twice; with an id or an Idempotency-Key it could be repeated safely";
-    match error {
-        Error::Unknown { .. } if !is_named => Problem::later("unknown", UNKNOWN),
-        error => error.into(),
     }
 }

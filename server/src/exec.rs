@@ -2,12 +2,11 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use delayline_http::Time;
 use delayline_tokio::{Delivery, Reason, Verdict};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, ChildStdin, Command};
 use tokio::time::timeout;
-
-use crate::timestamp::Time;
 
 /// How long stderr is read after the command ended, in case something it started holds it open.
 const AFTERMATH: Duration = Duration::from_secs(1);

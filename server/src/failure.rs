@@ -5,7 +5,7 @@ use delayline_tokio::Error;
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
-use crate::problem::Problem;
+use crate::rejection::problem;
 
 /// Why a command failed.
 #[derive(Debug, ThisError)]
@@ -227,7 +227,7 @@ impl Failure {
             Failure::Interrupted => ("interrupted", detail),
             Failure::Io(_) => ("io", detail),
             Failure::Queue(error) => {
-                let problem = Problem::from(error);
+                let problem = problem(error);
                 (problem.code, problem.detail)
             }
         };

@@ -1,63 +1,8 @@
 use std::fmt;
 
-use delayline_tokio::{Counters, QueueName, Stats};
-use serde::{Serialize, Serializer};
+use delayline_http::{Queue, Sizes};
 
-use crate::document::Document;
 use crate::table::{Align, Table};
-use crate::timestamp::Time;
-
-/// A queue as JSON.
-#[derive(Debug, Serialize)]
-pub(crate) struct Queue {
-    #[serde(rename = "queue")]
-    name: String,
-    paused: bool,
-    sizes: Sizes,
-    oldest_due: Option<Time>,
-    delayed_by_hour: Vec<u64>,
-    #[serde(serialize_with = "by_name")]
-    counters: Counters,
-    mean_bytes: u64,
-    cfgver: u64,
-    config: Document,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    forward_error: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct Sizes {
-    ready: u64,
-    delayed: u64,
-    leased: u64,
-    dead: u64,
-}
-
-fn by_name<S: Serializer>(counters: &Counters, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(counters.named())
-}
-
-impl Queue {
-    pub(crate) fn new(queue: &QueueName, stats: Stats) -> Queue {
-        Queue {
-            name: queue.to_string(),
-            paused: stats.paused,
-            sizes: Sizes {
-                ready: stats.ready,
-                delayed: stats.delayed,
-                leased: stats.leased,
-                dead: stats.dead,
-            },
-            oldest_due: stats.oldest_due.map(Time),
-            delayed_by_hour: stats.hours,
-            counters: stats.counters,
-            mean_bytes: stats.mean_bytes,
-            cfgver: stats.cfgver,
-            config: stats.config.into(),
-            forward_error: stats.forward_error,
-        }
-    }
-}
 
 /// Queues as a table of their sizes.
 pub(crate) fn table(queues: &[Queue]) -> Table {
@@ -79,21 +24,24 @@ pub(crate) fn table(queues: &[Queue]) -> Table {
     table
 }
 
-/// All that is known, over several lines.
-impl fmt::Display for Queue {
+/// All that is known of a queue, over several lines.
+pub(crate) struct Told<'a>(pub(crate) &'a Queue);
+
+impl fmt::Display for Told<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let paused = if self.paused { " (paused)" } else { "" };
-        writeln!(f, "{}{paused}", self.name)?;
-        let Sizes { ready, delayed, leased, dead } = self.sizes;
+        let Told(queue) = self;
+        let paused = if queue.paused { " (paused)" } else { "" };
+        writeln!(f, "{}{paused}", queue.name)?;
+        let Sizes { ready, delayed, leased, dead } = queue.sizes;
         for (state, jobs) in [("ready", ready), ("delayed", delayed), ("leased", leased), ("dead", dead)] {
             writeln!(f, "  {state:<12} {jobs:>12}")?;
         }
-        if let Some(oldest_due) = self.oldest_due {
+        if let Some(oldest_due) = queue.oldest_due {
             writeln!(f, "  {:<12} {oldest_due}", "oldest due")?;
         }
-        for (event, count) in self.counters.named().iter().filter(|(_, count)| *count > 0) {
+        for (event, count) in queue.counters.named().iter().filter(|(_, count)| *count > 0) {
             writeln!(f, "  {event:<12} {count:>12}")?;
         }
-        writeln!(f, "  {:<12} {}", "config", serde_json::to_string(&self.config).unwrap_or_default())
+        writeln!(f, "  {:<12} {}", "config", serde_json::to_string(&queue.config).unwrap_or_default())
     }
 }

@@ -3,6 +3,7 @@ mod dead;
 mod health;
 mod jobs;
 mod leases;
+mod options;
 mod path;
 mod queues;
 mod take;
@@ -10,13 +11,14 @@ mod take;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::{Method, StatusCode, Uri};
+use axum::http::{Method, Uri};
 use axum::middleware::from_fn;
 use axum::routing::{get, post, put};
+use delayline_http::Problem;
 
 use crate::app::Shared;
 use crate::metrics;
-use crate::problem::Problem;
+use crate::rejection::Rejection;
 
 /// Every route of the service.
 pub(crate) fn router(app: &Shared) -> Router {
@@ -54,12 +56,10 @@ fn v1() -> Router<Shared> {
         .route("/queues/{queue}/dead/purge", post(dead::purge))
 }
 
-async fn no_such_route(method: Method, uri: Uri) -> Problem {
-    let detail = format!("there is no {method} {}: the routes are in the README, below /v1", uri.path());
-    Problem::not_found("no_such_route", detail)
+async fn no_such_route(method: Method, uri: Uri) -> Rejection {
+    Problem::no_such_route(method.as_str(), uri.path()).into()
 }
 
-async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
-    let detail = format!("{} does not take {method}: the header Allow says what it takes", uri.path());
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
+async fn method_not_allowed(method: Method, uri: Uri) -> Rejection {
+    Problem::method_not_allowed(method.as_str(), uri.path()).into()
 }

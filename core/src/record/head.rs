@@ -10,7 +10,7 @@ use super::{RecordError, failure, unreadable};
 const FIXED_LEN: usize = 12;
 const METADATA_MAX: usize = 0xfff;
 const DEDUP_MAX: usize = 64;
-const LOST_DELAY_MAX: u64 = 99_999_999;
+pub(crate) const LOST_DELAY_MAX: u64 = 99_999_999;
 
 const TTL: u8 = 0x01;
 const LOST_DELAY: u8 = 0x02;

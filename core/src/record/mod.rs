@@ -17,6 +17,7 @@ pub use armour::armour;
 pub use body::{BODY_LIMIT, Compression};
 pub(crate) use failure::{FAILURE, WHATS};
 pub use head::Head;
+pub(crate) use head::LOST_DELAY_MAX;
 pub use metadata::Metadata;
 pub use trace::{Trace, TraceError};
 

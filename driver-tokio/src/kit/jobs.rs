@@ -175,7 +175,7 @@ fn read<T: 'static>(
     coder: &Coder<T>,
     stored: Stored,
 ) -> (Inspected, Vec<(String, String)>, T) {
-    let inspected = Inspected::of(stored);
+    let inspected = Inspected::from(stored);
     let (headers, job) = match &inspected.contents {
         Ok(contents) => match coder.decode(&contents.body, contents.content_type.as_deref()) {
             Ok(job) => (contents.headers.clone(), job),

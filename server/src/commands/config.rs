@@ -2,11 +2,11 @@ mod change;
 mod show;
 
 use clap::{Args, Subcommand};
+use delayline_http::Document;
 use delayline_tokio::{Error, Queue, QueueName, Stats};
 use serde_json::json;
 
 use self::change::Change;
-use crate::document::Document;
 use crate::failure::Failure;
 use crate::fields::Fields;
 use crate::print;

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use clap::Args;
+use delayline_http::Taken;
 use delayline_tokio::{Client, Context, QueueName, Span, Verdict, Worker};
 use tokio::sync::Notify;
 
 use crate::exec;
 use crate::failure::Failure;
-use crate::job::Taken;
 use crate::redis::Redis;
 use crate::stop::Stop;
 

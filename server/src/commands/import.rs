@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use delayline_http::{Draft, Problem, item};
 use delayline_tokio::{Error, Queue};
 use futures_util::{FutureExt, Stream, StreamExt, stream};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -11,11 +12,9 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::Notify;
 
 use self::tally::{Refused, Tally, Told};
-use crate::draft::Draft;
+use crate::draft;
 use crate::failure::Failure;
-use crate::item;
 use crate::lines::{self, Line};
-use crate::problem::Problem;
 use crate::stop::Stop;
 
 const CHUNK: usize = 256 << 10;
@@ -149,7 +148,7 @@ async fn publish(queue: &Queue, batch: Vec<Input>) -> (Vec<Told>, Option<std::io
                 line.bytes(),
                 described(line).map(|draft| {
                     let id = draft.id.clone();
-                    drafts.push(draft.publish(queue));
+                    drafts.push(draft::publish(draft, queue));
                     id
                 }),
             )),

@@ -1,9 +1,9 @@
 use clap::Args;
+use delayline_http::Kept;
 use delayline_tokio::{JobId, QueueName};
 
 use crate::failure::Failure;
 use crate::fields::Fields;
-use crate::job::Kept;
 use crate::print;
 use crate::redis::Redis;
 

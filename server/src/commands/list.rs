@@ -1,14 +1,12 @@
 use clap::{Args, ValueEnum};
+use delayline_http::{Kept, Time, Written};
 use delayline_tokio::{Cursor, Inspected, Page, Place, Queue, QueueName, Stats};
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::job::Kept;
 use crate::print;
 use crate::redis::Redis;
 use crate::table::{Align, Table};
-use crate::timestamp::Time;
-use crate::written::Written;
 
 const EXCERPT: usize = 40;
 
@@ -125,7 +123,7 @@ async fn explain(queue: &Queue, place: Place, json: bool) -> Result<(), Failure>
     let Stats { born, ready, delayed, leased, dead, .. } = queue.stats(0).await?;
     born.ok_or_else(|| Failure::NoSuchQueue(name.to_string()))?;
     if !json {
-        let wanted = crate::job::state(place);
+        let wanted = delayline_http::state(place);
         let sizes = [("ready", ready), ("delayed", delayed), ("leased", leased), ("dead", dead)];
         let others = sizes.iter().filter(|(state, _)| *state != wanted);
         let others: Vec<String> = others.map(|(state, jobs)| format!("{jobs} {state}")).collect();

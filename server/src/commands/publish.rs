@@ -1,19 +1,17 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Args;
-use delayline_tokio::{Backoff, JobId, Queue, QueueName, Span, When};
+use delayline_http::{Draft, Time};
+use delayline_tokio::{Backoff, JobId, Queue, QueueName, Span};
 use serde_json::json;
 use tokio::io::AsyncReadExt;
 
 use super::import::Import;
-use crate::draft::Draft;
 use crate::failure::Failure;
-use crate::print;
 use crate::redis::Redis;
-use crate::timestamp::Time;
+use crate::{draft, print};
 
 /// Publishes a job, or many: a line of NDJSON each.
 #[derive(Clone, Debug, Args)]
@@ -105,7 +103,7 @@ impl Publish {
 
     async fn publish(&self, queue: &Queue, json: bool) -> Result<(), Failure> {
         let draft = self.draft(self.body().await?);
-        let published = draft.publish(queue).await?;
+        let published = draft::publish(draft, queue).await?;
         if published.duplicate {
             return Err(Failure::Duplicate { queue: self.queue.to_string(), id: published.id.to_string() });
         }
@@ -136,10 +134,7 @@ impl Publish {
         Draft {
             id: self.id.clone(),
             replace: self.replace,
-            when: self
-                .delay
-                .map(|delay| When::In(Duration::from_millis(delay.0)))
-                .or(self.at.map(|at| When::At(at.into()))),
+            due: self.delay.map(Into::into).or(self.at.map(Into::into)),
             attempts: self.attempts,
             backoff: self.backoff.clone(),
             ttl: self.ttl,

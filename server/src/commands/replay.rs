@@ -3,12 +3,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use delayline_http::Time;
 use delayline_tokio::{About, JobId, Line, QueueName, Replay as Steps, Step};
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::print;
-use crate::timestamp::Time;
 
 /// Steps the engine through what one was told, and prints in words what it heard and decided. Every decision is compared
 /// with the recorded one.

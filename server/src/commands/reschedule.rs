@@ -1,13 +1,13 @@
 use std::time::Duration;
 
 use clap::Args;
+use delayline_http::Time;
 use delayline_tokio::{JobId, QueueName, RescheduleOutcome, Span, When};
 use serde_json::json;
 
 use crate::failure::Failure;
 use crate::print;
 use crate::redis::Redis;
-use crate::timestamp::Time;
 
 /// Gives waiting jobs another due time. One that a consumer holds, or that is dead, stays as it is.
 #[derive(Clone, Debug, Args)]

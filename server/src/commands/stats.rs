@@ -2,13 +2,14 @@ use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 use clap::Args;
+use delayline_http::Queue;
 use delayline_tokio::{Client, QueueName, Span};
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::names;
 use crate::failure::Failure;
 use crate::print;
-use crate::queue::{self, Queue};
+use crate::queue;
 use crate::redis::Redis;
 use crate::stop::Stop;
 
@@ -90,7 +91,7 @@ async fn one(client: &Client, name: &QueueName, json: bool) -> Result<String, Fa
         return Err(Failure::NoSuchQueue(name.to_string()));
     }
     let queue = Queue::new(name, stats);
-    Ok(if json { line(&queue) } else { queue.to_string() })
+    Ok(if json { line(&queue) } else { queue::Told(&queue).to_string() })
 }
 
 async fn all(client: &Client, json: bool) -> Result<String, Failure> {

@@ -3,22 +3,23 @@ use std::sync::Arc;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use delayline_http::body::{JSON_ITEMS, too_many_items};
+use delayline_http::item::{self, Outcome};
+use delayline_http::{Problem, essence, is_json, is_unstated};
 use delayline_tokio::{Error, QueueName};
 use futures_util::TryStreamExt;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::options::Said;
 use super::path::InPath;
 use crate::app::{App, Shared};
 use crate::body;
-use crate::item::{self, Outcome};
 use crate::lines::{Line, lines};
-use crate::options::Options;
-use crate::payload::{essence, is_json, is_unstated};
-use crate::problem::Problem;
+use crate::rejection::{Rejection, problem};
 
 const NDJSON: &str = "application/x-ndjson";
 /// How many jobs of a batch are on their way at once.
@@ -32,10 +33,10 @@ struct Results {
 pub(super) async fn publish(
     State(app): State<Shared>,
     InPath(queue): InPath<QueueName>,
-    options: Options,
+    Said(options): Said,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Problem> {
+) -> Result<Response, Rejection> {
     options.finish()?;
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(essence);
     match content_type.as_deref() {
@@ -45,19 +46,19 @@ pub(super) async fn publish(
         Some(other) => {
             let detail =
                 format!("{other} is no batch: send a JSON array as application/json, or lines as {NDJSON}");
-            Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad_content_type", detail))
+            Err(Problem::new(415, "bad_content_type", detail).into())
         }
     }
 }
 
-async fn array(app: &App, queue: &QueueName, body: Body) -> Result<Response, Problem> {
+async fn array(app: &App, queue: &QueueName, body: Body) -> Result<Response, Rejection> {
     let body = body::json(body).await?;
     let items: Vec<&RawValue> = serde_json::from_slice(&body).map_err(|error| {
         let detail = format!("the body is not a JSON array of jobs: {error}; send lines as {NDJSON}");
         Problem::bad("bad_json", detail)
     })?;
-    if items.len() > body::JSON_ITEMS {
-        return Err(body::too_many_items(items.len()));
+    if items.len() > JSON_ITEMS {
+        return Err(too_many_items(items.len()).into());
     }
     let (mut read, mut drafts) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
     for item in items {
@@ -70,7 +71,7 @@ async fn array(app: &App, queue: &QueueName, body: Body) -> Result<Response, Pro
     let mut published = app.publish_all(queue, drafts).await?.into_iter();
     let results = read.into_iter().map(|read| match read {
         Ok(id) => {
-            let unknown = || Err(Error::Unknown { address: app.client.address().to_owned() }.into());
+            let unknown = || Err(problem(Error::Unknown { address: app.client.address().to_owned() }));
             Outcome::of(id.as_ref(), published.next().unwrap_or_else(unknown))
         }
         Err(problem) => Outcome::error(None, problem),
@@ -81,7 +82,7 @@ async fn array(app: &App, queue: &QueueName, body: Body) -> Result<Response, Pro
 /// Answers a line for each line as it is published. What the client does not read stays unsent, and then no more is read
 /// from it.
 fn streamed(app: &Shared, queue: QueueName, body: Body) -> Response {
-    let limit = app.max_payload.saturating_mul(2).saturating_add(1 << 16);
+    let limit = app.max_payload.bytes.saturating_mul(2).saturating_add(1 << 16);
     let app = Arc::clone(app);
     let outcomes = lines(body.into_data_stream(), limit)
         .map_ok(move |line| {

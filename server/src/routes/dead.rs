@@ -2,17 +2,17 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use delayline_http::body::{JSON_ITEMS, too_many_items};
+use delayline_http::{Kept, Problem, Written};
 use delayline_tokio::{Cursor, DeadMoved, Error, JobId, QueueName};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::options::Said;
 use super::path::InPath;
 use crate::app::Shared;
 use crate::body;
-use crate::job::Kept;
-use crate::options::Options;
-use crate::problem::Problem;
-use crate::written::Written;
+use crate::rejection::Rejection;
 
 #[derive(Serialize)]
 pub(super) struct DeadLetters {
@@ -23,8 +23,8 @@ pub(super) struct DeadLetters {
 pub(super) async fn list(
     State(app): State<Shared>,
     InPath(queue): InPath<QueueName>,
-    mut options: Options,
-) -> Result<Json<DeadLetters>, Problem> {
+    Said(mut options): Said,
+) -> Result<Json<DeadLetters>, Rejection> {
     let cursor: Option<Cursor> = options.read("cursor")?;
     let count = options.in_range("count", 1..=256)?.unwrap_or(100);
     options.finish()?;
@@ -51,9 +51,7 @@ async fn which(body: Body) -> Result<Option<Vec<JobId>>, Problem> {
         .map_err(|error| Problem::bad("bad_json", format!("the body cannot be read: {error}: {WANTED}")))?;
     match which {
         Which { ids: None, all: true } => Ok(None),
-        Which { ids: Some(ids), all: false } if ids.len() > body::JSON_ITEMS => {
-            Err(body::too_many_items(ids.len()))
-        }
+        Which { ids: Some(ids), all: false } if ids.len() > JSON_ITEMS => Err(too_many_items(ids.len())),
         Which { ids: Some(ids), all: false } if !ids.is_empty() => {
             Ok(Some(ids.into_iter().map(|id| id.0).collect()))
         }
@@ -79,9 +77,9 @@ where
 pub(super) async fn requeue(
     State(app): State<Shared>,
     InPath(queue): InPath<QueueName>,
-    options: Options,
+    Said(options): Said,
     body: Body,
-) -> Result<Response, Problem> {
+) -> Result<Response, Rejection> {
     options.finish()?;
     let queue = app.client.bytes(&queue)?;
     let moved = match which(body).await? {
@@ -94,9 +92,9 @@ pub(super) async fn requeue(
 pub(super) async fn purge(
     State(app): State<Shared>,
     InPath(queue): InPath<QueueName>,
-    options: Options,
+    Said(options): Said,
     body: Body,
-) -> Result<Response, Problem> {
+) -> Result<Response, Rejection> {
     options.finish()?;
     let queue = app.client.bytes(&queue)?;
     let moved = match which(body).await? {

@@ -1,9 +1,10 @@
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use delayline_http::Problem;
 
 use crate::app::Shared;
-use crate::problem::Problem;
+use crate::rejection::Rejection;
 
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -13,9 +14,9 @@ pub(super) async fn healthz() -> &'static str {
 }
 
 /// Redis answers.
-pub(super) async fn readyz(State(app): State<Shared>) -> Result<&'static str, Problem> {
+pub(super) async fn readyz(State(app): State<Shared>) -> Result<&'static str, Rejection> {
     if app.is_closing() {
-        return Err(Problem::later("shutting_down", "the service is shutting down: use another"));
+        return Err(Problem::later("shutting_down", "the service is shutting down: use another").into());
     }
     app.client.ping().await?;
     Ok("ok\n")

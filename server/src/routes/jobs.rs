@@ -3,83 +3,67 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use delayline_http::{Draft, Headers, Kept, Options, Problem, Time, Written, due, named};
 use delayline_tokio::{CancelOutcome, JobId, Published, QueueName, RescheduleOutcome, Span};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::path::{InPath, named};
+use super::options::{Said, headers};
+use super::path::InPath;
 use crate::app::{App, Shared};
-use crate::body::{self, Empty, Unread};
-use crate::draft::{self, Draft};
-use crate::job::Kept;
-use crate::options::Options;
-use crate::problem::Problem;
-use crate::timestamp::Time;
-use crate::written::Written;
+use crate::body::{self, Empty};
+use crate::rejection::Rejection;
 
 pub(super) async fn publish(
     State(app): State<Shared>,
     InPath(queue): InPath<QueueName>,
-    mut options: Options,
+    Said(mut options): Said,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Problem> {
+) -> Result<Response, Rejection> {
+    let headers = self::headers(&headers);
     let key = idempotency_key(&headers)?;
     let mut draft = described(&mut options, &headers)?;
     options.finish()?;
     if key.is_some() && draft.id.is_some() {
-        return Err(Problem::bad("bad_option", "id and Idempotency-Key exclude each other: give one"));
+        return Err(Problem::bad("bad_option", "id and Idempotency-Key exclude each other: give one").into());
     }
     if key.is_some() && draft.replace {
         let detail = "replace and Idempotency-Key exclude each other, as a repeat would replace: give an id";
-        return Err(Problem::bad("bad_option", detail));
+        return Err(Problem::bad("bad_option", detail).into());
     }
     let (repeatable, replaces) = (key.is_some(), draft.replace);
     draft.id = draft.id.or(key);
-    draft.body = body::whole(body, app.max_payload).await.map_err(|unread| match unread {
-        Unread::TooLarge => payload_too_large(app.max_payload),
-        Unread::Broken(error) => body::broken(&error),
-    })?;
+    let body = body::whole(body, app.max_payload.bytes).await;
+    draft.body = body.map_err(|unread| unread.problem(|| app.max_payload.exceeded()))?;
     let published = app.publish(&queue, draft).await?;
     match published.duplicate {
         false => Ok(created(&queue, &published)),
         true if repeatable => repeated(&app, &queue, &published.id).await,
-        true => Err(duplicate(&app, &queue, &published.id, replaces).await),
+        true => Err(duplicate(&app, &queue, &published.id, replaces).await.into()),
     }
 }
 
-fn payload_too_large(limit: usize) -> Problem {
-    let detail = format!(
-        "the payload is over {limit} bytes: store it elsewhere and publish where it is, or raise --max-payload"
-    );
-    Problem::too_large("payload_too_large", detail)
-}
-
-fn described(options: &mut Options, headers: &HeaderMap) -> Result<Draft, Problem> {
+fn described(options: &mut Options, headers: &Headers<'_>) -> Result<Draft, Problem> {
     let id: Option<String> = options.read("id")?;
     Ok(Draft {
         id: id.as_deref().map(named).transpose()?,
-        when: draft::when(options.read("delay")?, options.read("at")?)?,
+        due: due(options.read("delay")?, options.read("at")?)?,
         attempts: options.in_range("attempts", 1..=999)?,
         backoff: options.read("backoff")?,
         ttl: options.read("ttl")?,
         replace: options.read("replace")?.unwrap_or(false),
         headers: options.job_headers(),
-        content_type: text(headers, header::CONTENT_TYPE.as_str())?.map(String::from),
+        content_type: headers.text("content-type")?.map(String::from),
         ..Draft::default()
     })
 }
 
 /// The id of a publish that may be repeated; quotes, as of a structured field, are not part of it.
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<JobId>, Problem> {
-    let Some(key) = text(headers, "idempotency-key")? else { return Ok(None) };
+fn idempotency_key(headers: &Headers<'_>) -> Result<Option<JobId>, Problem> {
+    let Some(key) = headers.text("idempotency-key")? else { return Ok(None) };
     let bare = key.strip_prefix('"').and_then(|key| key.strip_suffix('"')).unwrap_or(key);
     named(bare).map(Some)
-}
-
-fn text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Problem> {
-    let text = headers.get(name).map(|value| str::from_utf8(value.as_bytes())).transpose();
-    text.map_err(|_| Problem::bad("bad_header", format!("the header {name} is not UTF-8")))
 }
 
 fn created(queue: &QueueName, Published { id, due, replaced, .. }: &Published) -> Response {
@@ -91,7 +75,7 @@ fn created(queue: &QueueName, Published { id, due, replaced, .. }: &Published) -
     (StatusCode::CREATED, [(header::LOCATION, location)], Json(body)).into_response()
 }
 
-async fn repeated(app: &App, queue: &QueueName, id: &JobId) -> Result<Response, Problem> {
+async fn repeated(app: &App, queue: &QueueName, id: &JobId) -> Result<Response, Rejection> {
     let due = app.client.bytes(queue)?.inspect(id).await?.and_then(|job| job.due());
     Ok(Json(json!({ "id": id.as_str(), "due": due.map(Time), "duplicate": true })).into_response())
 }
@@ -114,8 +98,8 @@ pub(super) async fn inspect(
     State(app): State<Shared>,
     InPath(queue): InPath<QueueName>,
     InPath(id): InPath<JobId>,
-    options: Options,
-) -> Result<Json<Kept>, Problem> {
+    Said(options): Said,
+) -> Result<Json<Kept>, Rejection> {
     options.finish()?;
     app.kept(&queue, &id).await?.map(Json).ok_or_else(|| no_such_job(&queue, &id))
 }
@@ -124,9 +108,9 @@ pub(super) async fn cancel(
     State(app): State<Shared>,
     InPath(queue): InPath<QueueName>,
     InPath(id): InPath<JobId>,
-    options: Options,
+    Said(options): Said,
     _: Empty,
-) -> Result<Response, Problem> {
+) -> Result<Response, Rejection> {
     options.finish()?;
     match app.client.bytes(&queue)?.cancel(&id).await? {
         CancelOutcome::Cancelled => {
@@ -135,7 +119,7 @@ pub(super) async fn cancel(
         CancelOutcome::Leased => Err(leased(&id, "cancelled")),
         CancelOutcome::Dead => {
             let detail = format!("job {id} is a dead letter and cannot be cancelled: purge it");
-            Err(Problem::conflict("dead", detail))
+            Err(Problem::conflict("dead", detail).into())
         }
         CancelOutcome::Gone => Err(no_such_job(&queue, &id)),
     }
@@ -152,18 +136,18 @@ pub(super) async fn reschedule(
     State(app): State<Shared>,
     InPath(queue): InPath<QueueName>,
     InPath(id): InPath<JobId>,
-    options: Options,
+    Said(options): Said,
     body: Body,
-) -> Result<Response, Problem> {
+) -> Result<Response, Rejection> {
     const WANTED: &str = "write {\"delay\": \"5s\"} or {\"at\": \"2026-11-21T10:00:05Z\"}";
     options.finish()?;
     let body = body::json(body).await?;
     let Reschedule { delay, at } = serde_json::from_slice(&body)
         .map_err(|error| Problem::bad("bad_json", format!("the body cannot be read: {error}: {WANTED}")))?;
-    let Some(when) = draft::when(delay.map(|delay| delay.0), at.map(|at| at.0))? else {
-        return Err(Problem::bad("bad_due", format!("the body says no time: {WANTED}")));
+    let Some(due) = due(delay.map(|delay| delay.0), at.map(|at| at.0))? else {
+        return Err(Problem::bad("bad_due", format!("the body says no time: {WANTED}")).into());
     };
-    let rescheduled = app.client.bytes(&queue)?.reschedule(&id, when).await?;
+    let rescheduled = app.client.bytes(&queue)?.reschedule(&id, due).await?;
     match rescheduled.outcome {
         RescheduleOutcome::Moved => {
             Ok(Json(json!({ "id": id.as_str(), "due": rescheduled.due.map(Time) })).into_response())
@@ -171,22 +155,22 @@ pub(super) async fn reschedule(
         RescheduleOutcome::Leased => Err(leased(&id, "rescheduled")),
         RescheduleOutcome::Dead => {
             let detail = format!("job {id} is a dead letter and cannot be rescheduled: requeue it");
-            Err(Problem::conflict("dead", detail))
+            Err(Problem::conflict("dead", detail).into())
         }
         RescheduleOutcome::Expires => {
             let detail = format!("job {id} would expire before that: choose an earlier time");
-            Err(Problem::conflict("expires", detail))
+            Err(Problem::conflict("expires", detail).into())
         }
         RescheduleOutcome::Gone => Err(no_such_job(&queue, &id)),
     }
 }
 
-fn leased(id: &JobId, what: &str) -> Problem {
+fn leased(id: &JobId, what: &str) -> Rejection {
     let detail = format!("a consumer holds job {id}, so it cannot be {what}: wait until its lease ends");
-    Problem::conflict("leased", detail)
+    Problem::conflict("leased", detail).into()
 }
 
-fn no_such_job(queue: &QueueName, id: &JobId) -> Problem {
+fn no_such_job(queue: &QueueName, id: &JobId) -> Rejection {
     let detail = format!("queue {queue} has no job {id}: it may have been acked, cancelled or expired");
-    Problem::not_found("no_such_job", detail)
+    Problem::not_found("no_such_job", detail).into()
 }

@@ -4,26 +4,26 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use delayline_http::body::{JSON_ITEMS, too_many_items};
+use delayline_http::{Problem, Time, Written};
 use delayline_tokio::{Error, ExtendOutcome, Lease, Reason, SettleOutcome, Span, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::options::Said;
 use super::path::InPath;
 use super::take::{LEASE, LEASES};
 use crate::app::{App, Shared};
 use crate::body::{self, Empty};
-use crate::options::Options;
-use crate::problem::Problem;
-use crate::timestamp::Time;
-use crate::written::Written;
+use crate::rejection::{Rejection, problem};
 
 pub(super) async fn ack(
     app: State<Shared>,
     lease: InPath<Lease>,
-    options: Options,
+    Said(options): Said,
     _: Empty,
-) -> Result<Response, Problem> {
+) -> Result<Response, Rejection> {
     options.finish()?;
     settle(&app, lease.0, Verdict::Ack).await
 }
@@ -31,9 +31,9 @@ pub(super) async fn ack(
 pub(super) async fn nack(
     app: State<Shared>,
     lease: InPath<Lease>,
-    mut options: Options,
+    Said(mut options): Said,
     _: Empty,
-) -> Result<Response, Problem> {
+) -> Result<Response, Rejection> {
     let delay = options.read("delay")?;
     let reason = options.read::<String>("reason")?;
     options.finish()?;
@@ -43,9 +43,9 @@ pub(super) async fn nack(
 pub(super) async fn snooze(
     app: State<Shared>,
     lease: InPath<Lease>,
-    mut options: Options,
+    Said(mut options): Said,
     _: Empty,
-) -> Result<Response, Problem> {
+) -> Result<Response, Rejection> {
     let delay = options.read("delay")?;
     options.finish()?;
     settle(&app, lease.0, verdict(VerdictName::Snooze, delay, None)?).await
@@ -54,9 +54,9 @@ pub(super) async fn snooze(
 pub(super) async fn release(
     app: State<Shared>,
     lease: InPath<Lease>,
-    options: Options,
+    Said(options): Said,
     _: Empty,
-) -> Result<Response, Problem> {
+) -> Result<Response, Rejection> {
     options.finish()?;
     settle(&app, lease.0, Verdict::Release).await
 }
@@ -64,9 +64,9 @@ pub(super) async fn release(
 pub(super) async fn bury(
     app: State<Shared>,
     lease: InPath<Lease>,
-    mut options: Options,
+    Said(mut options): Said,
     _: Empty,
-) -> Result<Response, Problem> {
+) -> Result<Response, Rejection> {
     let reason = options.read::<String>("reason")?;
     options.finish()?;
     settle(&app, lease.0, verdict(VerdictName::Bury, None, reason.as_deref())?).await
@@ -75,9 +75,9 @@ pub(super) async fn bury(
 pub(super) async fn extend(
     State(app): State<Shared>,
     InPath(lease): InPath<Lease>,
-    mut options: Options,
+    Said(mut options): Said,
     _: Empty,
-) -> Result<Response, Problem> {
+) -> Result<Response, Rejection> {
     let length = options.in_range("lease", LEASES)?.unwrap_or(LEASE);
     options.finish()?;
     let extended = app.client.extend(lease, Duration::from_millis(length.0)).await?;
@@ -85,12 +85,12 @@ pub(super) async fn extend(
         ExtendOutcome::Extended => {
             Ok(Json(json!({ "status": "ok", "lease_ends": Time(extended.ends) })).into_response())
         }
-        ExtendOutcome::Stale => Err(stale()),
-        ExtendOutcome::Gone => Err(gone()),
+        ExtendOutcome::Stale => Err(stale().into()),
+        ExtendOutcome::Gone => Err(gone().into()),
     }
 }
 
-async fn settle(app: &App, lease: Lease, verdict: Verdict) -> Result<Response, Problem> {
+async fn settle(app: &App, lease: Lease, verdict: Verdict) -> Result<Response, Rejection> {
     let status = status(app.client.settle(lease, verdict).await?)?;
     Ok(Json(json!({ "status": status })).into_response())
 }
@@ -114,11 +114,7 @@ fn stale() -> Problem {
 }
 
 fn gone() -> Problem {
-    Problem::new(
-        axum::http::StatusCode::GONE,
-        "gone",
-        "the job no longer exists: it was acked, purged or destroyed",
-    )
+    Problem::new(410, "gone", "the job no longer exists: it was acked, purged or destroyed")
 }
 
 #[derive(Deserialize)]
@@ -151,17 +147,17 @@ struct Outcome {
 
 pub(super) async fn settle_many(
     State(app): State<Shared>,
-    options: Options,
+    Said(options): Said,
     body: Body,
-) -> Result<Response, Problem> {
+) -> Result<Response, Rejection> {
     options.finish()?;
     let body = body::json(body).await?;
     let items: Vec<&RawValue> = serde_json::from_slice(&body).map_err(|error| {
         let detail = format!("the body is not an array of {{\"lease\", \"verdict\"}}: {error}");
         Problem::bad("bad_json", detail)
     })?;
-    if items.len() > body::JSON_ITEMS {
-        return Err(body::too_many_items(items.len()));
+    if items.len() > JSON_ITEMS {
+        return Err(too_many_items(items.len()).into());
     }
     let (mut wrong, mut leases) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
     for item in items {
@@ -174,7 +170,7 @@ pub(super) async fn settle_many(
         }
         let unknown = || Err(Error::Unknown { address: app.client.address().to_owned() });
         let settled = settlements.next().unwrap_or_else(unknown);
-        Outcome::of(settled.map_err(Problem::from).and_then(status))
+        Outcome::of(settled.map_err(problem).and_then(status))
     });
     let results: Vec<Outcome> = results.collect();
     Ok(Json(json!({ "results": results })).into_response())

@@ -1,21 +1,19 @@
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, header};
 use axum::response::{IntoResponse, Response};
+use delayline_http::{Document, Options, Problem, Queue, Written};
 use delayline_tokio::{Cursor, Error, QueueName};
 use serde_json::json;
 
+use super::options::Said;
 use super::path::InPath;
 use crate::app::Shared;
 use crate::body::{self, Empty};
-use crate::document::Document;
-use crate::options::Options;
-use crate::problem::Problem;
-use crate::queue::Queue;
-use crate::written::Written;
+use crate::rejection::Rejection;
 
-pub(super) async fn list(State(app): State<Shared>, mut options: Options) -> Result<Response, Problem> {
+pub(super) async fn list(State(app): State<Shared>, Said(mut options): Said) -> Result<Response, Rejection> {
     let cursor: Option<Cursor> = options.read("cursor")?;
     let count = options.in_range("count", 1..=1_000)?.unwrap_or(100);
     options.finish()?;
@@ -27,13 +25,13 @@ pub(super) async fn list(State(app): State<Shared>, mut options: Options) -> Res
 pub(super) async fn show(
     State(app): State<Shared>,
     InPath(queue): InPath<QueueName>,
-    mut options: Options,
-) -> Result<Response, Problem> {
+    Said(mut options): Said,
+) -> Result<Response, Rejection> {
     let hours = options.in_range("hours", 0..=48)?.unwrap_or(24);
     options.finish()?;
     let stats = app.client.bytes(&queue)?.stats(hours).await?;
     if stats.born.is_none() {
-        return Err(no_such_queue(&queue));
+        return Err(no_such_queue(&queue).into());
     }
     Ok((etag(stats.cfgver), Json(Queue::new(&queue, stats))).into_response())
 }
@@ -41,10 +39,10 @@ pub(super) async fn show(
 pub(super) async fn configure(
     State(app): State<Shared>,
     InPath(queue): InPath<QueueName>,
-    options: Options,
+    Said(options): Said,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Problem> {
+) -> Result<Response, Rejection> {
     options.finish()?;
     let replaces = if_match(&headers)?;
     let config = Document::read(&body::json(body).await?)?;
@@ -52,7 +50,8 @@ pub(super) async fn configure(
         return Err(Problem::bad(
             "forward_needs_redis",
             "in memory there is no list or stream to forward to: start the service with --redis",
-        ));
+        )
+        .into());
     }
     match app.client.bytes(&queue)?.configure(config.clone(), replaces).await {
         Ok(cfgver) => {
@@ -63,7 +62,7 @@ pub(super) async fn configure(
             let detail = format!(
                 "the config is at version {cfgver}, not the one in If-Match, and is unchanged: read it and try again"
             );
-            Err(Problem::new(StatusCode::PRECONDITION_FAILED, "config_conflict", detail))
+            Err(Problem::new(412, "config_conflict", detail).into())
         }
         Err(error) => Err(error.into()),
     }
@@ -72,18 +71,18 @@ pub(super) async fn configure(
 pub(super) async fn pause(
     app: State<Shared>,
     queue: InPath<QueueName>,
-    options: Options,
+    Said(options): Said,
     _: Empty,
-) -> Result<Response, Problem> {
+) -> Result<Response, Rejection> {
     set_paused(app, queue, options, true).await
 }
 
 pub(super) async fn resume(
     app: State<Shared>,
     queue: InPath<QueueName>,
-    options: Options,
+    Said(options): Said,
     _: Empty,
-) -> Result<Response, Problem> {
+) -> Result<Response, Rejection> {
     set_paused(app, queue, options, false).await
 }
 
@@ -92,7 +91,7 @@ async fn set_paused(
     InPath(queue): InPath<QueueName>,
     options: Options,
     paused: bool,
-) -> Result<Response, Problem> {
+) -> Result<Response, Rejection> {
     options.finish()?;
     let queue = app.client.bytes(&queue)?;
     let cfgver = if paused { queue.pause().await? } else { queue.resume().await? };
@@ -102,9 +101,9 @@ async fn set_paused(
 pub(super) async fn destroy(
     State(app): State<Shared>,
     InPath(queue): InPath<QueueName>,
-    options: Options,
+    Said(options): Said,
     _: Empty,
-) -> Result<Response, Problem> {
+) -> Result<Response, Rejection> {
     options.finish()?;
     let sizes = app.client.bytes(&queue)?.destroy().await?.ok_or_else(|| no_such_queue(&queue))?;
     let destroyed = json!({ "waiting": sizes.waiting, "leased": sizes.leased, "dead": sizes.dead });

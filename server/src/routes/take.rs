@@ -4,15 +4,14 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use delayline_http::{Options, Problem, Taken, named};
 use delayline_tokio::{QueueName, Span};
 use serde::Serialize;
 
-use super::path::named;
+use super::options::Said;
 use crate::app::Shared;
 use crate::body::Empty;
-use crate::job::Taken;
-use crate::options::Options;
-use crate::problem::Problem;
+use crate::rejection::Rejection;
 
 const QUEUES_MAX: usize = 64;
 /// How long a lease lasts if nothing is said.
@@ -28,9 +27,9 @@ struct Jobs {
 /// Hands out jobs. Whoever disconnects drops this future, and with it what it was to be given: that costs a job nothing.
 pub(super) async fn take(
     State(app): State<Shared>,
-    mut options: Options,
+    Said(mut options): Said,
     _: Empty,
-) -> Result<Response, Problem> {
+) -> Result<Response, Rejection> {
     let queues = queues(&mut options)?;
     let count = options.in_range("count", 1..=256)?.unwrap_or(1);
     let wait = options.in_range("wait", Span(0)..=Span(300_000))?.unwrap_or_default();

@@ -1,10 +1,10 @@
 use std::str::FromStr;
 
 use bytesize::ByteSize;
+use delayline_http::Document;
 use delayline_tokio::QueueConfig;
 use serde_json::{Map, Value};
 
-use crate::document::Document;
 use crate::failure::Failure;
 
 const NAMES: [&str; 7] =

@@ -1,10 +1,11 @@
+use delayline_http::Problem;
+use delayline_http::item::Outcome;
 use delayline_tokio::{Error, JobId, Published};
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::item::Outcome;
 use crate::print;
-use crate::problem::Problem;
+use crate::rejection::problem;
 
 /// What became of the lines so far.
 #[derive(Default, Serialize)]
@@ -90,7 +91,7 @@ impl Told {
         let Told { number, id, published, .. } = self;
         let published = published.map_err(|refused| match refused {
             Refused::Line(problem) => problem,
-            Refused::Queue(error) => error.into(),
+            Refused::Queue(error) => problem(error),
         });
         if json {
             return print::complaint(&Numbered {

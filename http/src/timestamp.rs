@@ -1,22 +1,32 @@
 use std::time::{Duration, SystemTime};
 
-use delayline_tokio::UnixMs;
-use jiff::Timestamp;
-use jiff::fmt::temporal::DateTimePrinter;
+use delayline_core::{Due, UnixMs};
 use serde::{Serialize, Serializer};
 use thiserror::Error;
+use time::format_description::well_known::Rfc3339;
+use time::{Date, OffsetDateTime, Time as TimeOfDay};
 
-const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
+const LAST: OffsetDateTime = OffsetDateTime::new_utc(Date::MAX, TimeOfDay::MAX);
 
 /// A point in time, written as RFC 3339 in UTC with milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Time(pub(crate) UnixMs);
+pub struct Time(
+    /// Since 1970.
+    pub UnixMs,
+);
 
+/// A text that is not a time.
 #[derive(Debug, Error)]
 #[error(
     "{0:?} is not a time: write RFC 3339, as in 2026-11-21T10:00:05.000Z (in a query, a + must be written %2B)"
 )]
-pub(crate) struct TimeError(String);
+pub struct TimeError(String);
+
+impl From<Time> for Due {
+    fn from(at: Time) -> Due {
+        Due::At(at.0)
+    }
+}
 
 impl From<Time> for SystemTime {
     fn from(at: Time) -> SystemTime {
@@ -30,16 +40,18 @@ impl std::str::FromStr for Time {
     /// Rounds up to the next millisecond, so that nothing is early.
     fn from_str(text: &str) -> Result<Time, TimeError> {
         let refused = || TimeError(text.chars().take(80).collect());
-        let at: Timestamp = text.parse().map_err(|_| refused())?;
-        let ms = (at.as_nanosecond() + 999_999).div_euclid(1_000_000);
+        let at = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| refused())?;
+        let ms = (at.unix_timestamp_nanos() + 999_999).div_euclid(1_000_000);
         u64::try_from(ms).map(|ms| Time(UnixMs(ms))).map_err(|_| refused())
     }
 }
 
 impl std::fmt::Display for Time {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let at = i64::try_from(self.0.0).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
-        f.write_str(&PRINTER.timestamp_to_string(&at.unwrap_or(Timestamp::MAX)))
+        let at = OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0.0) * 1_000_000).unwrap_or(LAST);
+        let ((year, month, day), (hour, minute, second, ms)) = (at.to_calendar_date(), at.to_hms_milli());
+        let month = u8::from(month);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
     }
 }
 

@@ -1,13 +1,12 @@
-use delayline_tokio::{Backoff, Forward, QueueConfig, Span};
+use delayline_core::{Backoff, Forward, QueueConfig, Span};
 use serde::{Deserialize, Serialize};
 
-use crate::problem::Problem;
-use crate::written::Written;
+use crate::{Problem, Written};
 
 /// A queue's config as JSON: what is left out has its default.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Document {
+pub struct Document {
     #[serde(skip_serializing_if = "Option::is_none")]
     attempts: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -25,7 +24,7 @@ pub(crate) struct Document {
 
 impl Document {
     /// Reads a whole config.
-    pub(crate) fn read(json: &[u8]) -> Result<QueueConfig, Problem> {
+    pub fn read(json: &[u8]) -> Result<QueueConfig, Problem> {
         let document: Document = serde_json::from_slice(json)
             .map_err(|error| Problem::bad("bad_config", format!("the body is not a config: {error}")))?;
         if document.attempts.is_some_and(|attempts| !(1..=999).contains(&attempts)) {

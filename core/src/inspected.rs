@@ -1,7 +1,10 @@
-use std::time::Duration;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
 
 use bytes::Bytes;
-use delayline_core::{Backoff, JobId, Place, Record, RecordError, State, Stored, Trace, UnixMs};
+
+use crate::{BODY_LIMIT, Backoff, JobId, Place, Record, RecordError, State, Stored, Trace, UnixMs};
 
 /// A job as it is kept.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,12 +45,6 @@ pub struct Contents {
 }
 
 impl Inspected {
-    pub(crate) fn of(stored: Stored) -> Inspected {
-        let Stored { id, place, at, state, expires, record } = stored;
-        let record = Record::decode(&record, delayline_core::BODY_LIMIT);
-        Inspected { id, place, at, state, expires, contents: record.map(Contents::of) }
-    }
-
     /// Attempts spent, the current one included.
     pub fn attempt(&self) -> u16 {
         self.state.as_ref().map_or(0, |state| state.attempts)
@@ -88,8 +85,16 @@ impl Inspected {
     }
 }
 
-impl Contents {
-    fn of(record: Record) -> Contents {
+impl From<Stored> for Inspected {
+    fn from(stored: Stored) -> Inspected {
+        let Stored { id, place, at, state, expires, record } = stored;
+        let record = Record::decode(&record, BODY_LIMIT);
+        Inspected { id, place, at, state, expires, contents: record.map(Contents::from) }
+    }
+}
+
+impl From<Record> for Contents {
+    fn from(record: Record) -> Contents {
         Contents {
             published: record.metadata.published,
             content_type: record.metadata.content_type,

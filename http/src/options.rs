@@ -2,10 +2,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use axum::extract::FromRequestParts;
-use axum::http::request::Parts;
-
-use crate::problem::Problem;
+use crate::{Headers, Problem};
 
 const PREFIX: &str = "delayline-";
 const JOB_HEADER: &str = "header-";
@@ -15,7 +12,7 @@ const JOB_HEADER: &str = "header-";
 /// A handler reads each option it knows, then calls [`Options::finish`], which refuses what is left: a misspelt option
 /// must not be ignored.
 #[derive(Debug)]
-pub(crate) struct Options {
+pub struct Options {
     given: Vec<Given>,
     known: Vec<&'static str>,
 }
@@ -27,30 +24,25 @@ struct Given {
     in_header: bool,
 }
 
-impl<S: Sync> FromRequestParts<S> for Options {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Options, Problem> {
-        let query = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
+impl Options {
+    /// All that the query, as it is in the URL, and the headers say.
+    pub fn new(query: &str, headers: &Headers<'_>) -> Result<Options, Problem> {
+        let query = form_urlencoded::parse(query.as_bytes());
         let mut given: Vec<Given> = query
             .map(|(name, value)| Given { name: name.into(), value: value.into(), in_header: false })
             .collect();
-        for (name, value) in &parts.headers {
-            let Some(option) = name.as_str().strip_prefix(PREFIX) else { continue };
-            let value = str::from_utf8(value.as_bytes())
+        for (name, value) in headers.iter() {
+            let name = name.to_ascii_lowercase();
+            let Some(option) = name.strip_prefix(PREFIX) else { continue };
+            let value = str::from_utf8(value)
                 .map_err(|_| Problem::bad("bad_option", format!("the header {name} is not UTF-8")))?;
             given.push(Given { name: option.into(), value: value.into(), in_header: true });
         }
         Ok(Options { given, known: Vec::new() })
     }
-}
 
-impl Options {
     /// The option of that name, which may be given once.
-    pub(crate) fn read<T: FromStr<Err: Display>>(
-        &mut self,
-        name: &'static str,
-    ) -> Result<Option<T>, Problem> {
+    pub fn read<T: FromStr<Err: Display>>(&mut self, name: &'static str) -> Result<Option<T>, Problem> {
         let mut all = self.all(name)?;
         match all.len() {
             0 | 1 => Ok(all.pop()),
@@ -59,11 +51,7 @@ impl Options {
     }
 
     /// The option of that name, which must be within `range`.
-    pub(crate) fn in_range<T>(
-        &mut self,
-        name: &'static str,
-        range: RangeInclusive<T>,
-    ) -> Result<Option<T>, Problem>
+    pub fn in_range<T>(&mut self, name: &'static str, range: RangeInclusive<T>) -> Result<Option<T>, Problem>
     where
         T: FromStr<Err: Display> + PartialOrd + Display,
     {
@@ -81,7 +69,7 @@ impl Options {
     }
 
     /// The option of that name, as often as it is given.
-    pub(crate) fn all<T: FromStr<Err: Display>>(&mut self, name: &'static str) -> Result<Vec<T>, Problem> {
+    pub fn all<T: FromStr<Err: Display>>(&mut self, name: &'static str) -> Result<Vec<T>, Problem> {
         self.known.push(name);
         self.given
             .extract_if(.., |given| given.name == name)
@@ -91,7 +79,7 @@ impl Options {
     }
 
     /// The headers of a job, from `Delayline-Header-*`. HTTP has no case in names: they are in lower case.
-    pub(crate) fn job_headers(&mut self) -> Vec<(String, String)> {
+    pub fn job_headers(&mut self) -> Vec<(String, String)> {
         self.given
             .extract_if(.., |given| given.in_header && given.name.starts_with(JOB_HEADER))
             .map(|given| (given.name[JOB_HEADER.len()..].to_string(), given.value))
@@ -99,7 +87,7 @@ impl Options {
     }
 
     /// Refuses what no one has read.
-    pub(crate) fn finish(self) -> Result<(), Problem> {
+    pub fn finish(self) -> Result<(), Problem> {
         let Some(unknown) = self.given.first() else { return Ok(()) };
         let use_instead = match self.known.as_slice() {
             [] => "none is known here".to_string(),
@@ -115,22 +103,16 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::Request;
-    use delayline_tokio::Span;
+    use delayline_core::Span;
 
-    async fn options(query: &str, headers: &[(&str, &str)]) -> Options {
-        let mut request = Request::get(format!("/?{query}"));
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let (mut parts, ()) = request.body(()).unwrap().into_parts();
-        Options::from_request_parts(&mut parts, &()).await.unwrap()
+    fn options(query: &str, headers: &[(&str, &str)]) -> Options {
+        let headers = headers.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
+        Options::new(query, &headers).unwrap()
     }
 
-    #[tokio::test]
-    async fn reads_query_and_headers_alike() {
-        let mut options =
-            options("delay=5s&queue=a&queue=b", &[("Delayline-TTL", "1h"), ("Accept", "*/*")]).await;
+    #[test]
+    fn reads_query_and_headers_alike() {
+        let mut options = options("delay=5s&queue=a&queue=b", &[("Delayline-TTL", "1h"), ("Accept", "*/*")]);
         assert_eq!(options.read("delay").unwrap(), Some(Span(5_000)));
         assert_eq!(options.read("ttl").unwrap(), Some(Span(3_600_000)));
         assert_eq!(options.read::<Span>("at").unwrap(), None);
@@ -138,27 +120,27 @@ mod tests {
         options.finish().unwrap();
     }
 
-    #[tokio::test]
-    async fn refuses_what_is_unknown_double_or_unreadable() {
-        let mut misspelt = options("dealy=5s", &[]).await;
+    #[test]
+    fn refuses_what_is_unknown_double_or_unreadable() {
+        let mut misspelt = options("dealy=5s", &[]);
         assert_eq!(misspelt.read::<Span>("delay").unwrap(), None);
         let problem = misspelt.finish().unwrap_err();
         assert_eq!(
             (problem.code, &*problem.detail),
             ("unknown_option", "\"dealy\" is not an option here: use delay")
         );
-        let problem = options("", &[("Delayline-Dealy", "5s")]).await.finish().unwrap_err();
+        let problem = options("", &[("Delayline-Dealy", "5s")]).finish().unwrap_err();
         assert!(problem.detail.contains("the header Delayline-dealy is not an option"), "{}", problem.detail);
-        let mut twice = options("delay=5s", &[("Delayline-Delay", "5s")]).await;
+        let mut twice = options("delay=5s", &[("Delayline-Delay", "5s")]);
         assert!(twice.read::<Span>("delay").unwrap_err().detail.contains("more than once"));
-        let problem = options("delay=5", &[]).await.read::<Span>("delay").unwrap_err();
+        let problem = options("delay=5", &[]).read::<Span>("delay").unwrap_err();
         assert!(problem.detail.starts_with("delay: 5 in \"5\" has no unit"), "{}", problem.detail);
     }
 
-    #[tokio::test]
-    async fn job_headers_come_from_headers_only() {
+    #[test]
+    fn job_headers_come_from_headers_only() {
         let mut options =
-            options("header-a=1", &[("Delayline-Header-Tenant", "x"), ("Delayline-Header-B", "é")]).await;
+            options("header-a=1", &[("Delayline-Header-Tenant", "x"), ("Delayline-Header-B", "é")]);
         let headers = options.job_headers();
         assert_eq!(headers, [("tenant".to_string(), "x".to_string()), ("b".to_string(), "é".to_string())]);
         assert_eq!(options.finish().unwrap_err().code, "unknown_option");

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::problem::Problem;
+use crate::Problem;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const BYTES: &str = "application/octet-stream";
@@ -12,7 +12,7 @@ const BYTES: &str = "application/octet-stream";
 /// How a payload is written within JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Encoding {
+pub enum Encoding {
     /// As the JSON it is.
     #[default]
     Json,
@@ -24,7 +24,7 @@ pub(crate) enum Encoding {
 
 impl Encoding {
     /// The content type that makes a payload come back as it was sent, if the publisher names none.
-    pub(crate) fn content_type(self) -> Option<&'static str> {
+    pub fn content_type(self) -> Option<&'static str> {
         match self {
             Encoding::Json => None,
             Encoding::Text => Some(TEXT),
@@ -33,7 +33,7 @@ impl Encoding {
     }
 
     /// The bytes that `payload` stands for.
-    pub(crate) fn decode(self, payload: &RawValue) -> Result<Bytes, Problem> {
+    pub fn decode(self, payload: &RawValue) -> Result<Bytes, Problem> {
         if self == Encoding::Json {
             return Ok(Bytes::copy_from_slice(payload.get().as_bytes()));
         }
@@ -51,14 +51,14 @@ impl Encoding {
 
 /// A payload within JSON.
 #[derive(Debug, Serialize)]
-pub(crate) struct Payload {
+pub struct Payload {
     encoding: Encoding,
     payload: Box<RawValue>,
 }
 
 impl Payload {
     /// Writes `body` as JSON where it is said to be JSON, or nothing is said, and it is; else as text; else as base64.
-    pub(crate) fn new(content_type: Option<&str>, body: &[u8]) -> Payload {
+    pub fn new(content_type: Option<&str>, body: &[u8]) -> Payload {
         let media_type = content_type.map(essence);
         let may_be_json =
             media_type.as_deref().is_none_or(|essence| is_unstated(essence) || is_json(essence));
@@ -75,16 +75,17 @@ impl Payload {
 }
 
 /// Whether a content type says nothing: curl sends the form type unless told otherwise.
-pub(crate) fn is_unstated(essence: &str) -> bool {
+pub fn is_unstated(essence: &str) -> bool {
     essence == "application/x-www-form-urlencoded"
 }
 
-pub(crate) fn is_json(essence: &str) -> bool {
+/// Whether a content type is that of JSON.
+pub fn is_json(essence: &str) -> bool {
     essence == "application/json" || essence.ends_with("+json")
 }
 
 /// The media type without its parameters.
-pub(crate) fn essence(content_type: &str) -> String {
+pub fn essence(content_type: &str) -> String {
     content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 

@@ -1,15 +1,13 @@
 use std::collections::BTreeMap;
 
-use delayline_tokio::{Backoff, Contents, Delivery, Inspected, Place, QueueName};
+use delayline_core::{Backoff, Contents, Inspected, Job, Place, QueueName};
 use serde::Serialize;
 
-use crate::payload::Payload;
-use crate::timestamp::Time;
-use crate::written::Written;
+use crate::{Payload, Time, Written};
 
 /// A delivered job as JSON.
 #[derive(Debug, Serialize)]
-pub(crate) struct Taken {
+pub struct Taken {
     id: String,
     queue: String,
     lease: String,
@@ -24,8 +22,8 @@ pub(crate) struct Taken {
     payload: Payload,
 }
 
-impl From<Delivery> for Taken {
-    fn from(job: Delivery) -> Taken {
+impl From<Job> for Taken {
+    fn from(job: Job) -> Taken {
         Taken {
             id: job.lease.id.to_string(),
             queue: job.lease.queue.to_string(),
@@ -35,7 +33,7 @@ impl From<Delivery> for Taken {
             max_attempts: job.max_attempts,
             due: Time(job.due),
             published: Time(job.published),
-            headers: headers(job.headers),
+            headers: joined(job.headers),
             payload: Payload::new(job.content_type.as_deref(), &job.body),
             content_type: job.content_type,
         }
@@ -43,7 +41,7 @@ impl From<Delivery> for Taken {
 }
 
 /// Headers by name; what was said twice is joined as HTTP joins it.
-fn headers(pairs: Vec<(String, String)>) -> BTreeMap<String, String> {
+pub(crate) fn joined(pairs: impl IntoIterator<Item = (String, String)>) -> BTreeMap<String, String> {
     let mut headers = BTreeMap::new();
     for (name, value) in pairs {
         headers
@@ -59,7 +57,7 @@ fn headers(pairs: Vec<(String, String)>) -> BTreeMap<String, String> {
 
 /// A job in its queue as JSON.
 #[derive(Debug, Serialize)]
-pub(crate) struct Kept {
+pub struct Kept {
     id: String,
     queue: String,
     state: &'static str,
@@ -93,7 +91,8 @@ struct Described {
 }
 
 impl Kept {
-    pub(crate) fn new(queue: &QueueName, job: Inspected) -> Kept {
+    /// The job as it is in this queue.
+    pub fn new(queue: &QueueName, job: Inspected) -> Kept {
         Kept {
             id: job.id.to_string(),
             queue: queue.to_string(),
@@ -116,7 +115,7 @@ impl From<Contents> for Described {
     fn from(contents: Contents) -> Described {
         Described {
             published: Time(contents.published),
-            headers: headers(contents.headers),
+            headers: joined(contents.headers),
             payload: Payload::new(contents.content_type.as_deref(), &contents.body),
             content_type: contents.content_type,
             backoff: contents.backoff.map(Written),
@@ -124,7 +123,8 @@ impl From<Contents> for Described {
     }
 }
 
-pub(crate) fn state(place: Place) -> &'static str {
+/// What a state is called.
+pub fn state(place: Place) -> &'static str {
     match place {
         Place::Ready => "ready",
         Place::Delayed => "delayed",

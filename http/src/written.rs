@@ -6,7 +6,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A value that JSON carries as the text that people write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Written<T>(pub(crate) T);
+pub struct Written<T>(
+    /// It.
+    pub T,
+);
 
 impl<T: Display> Serialize for Written<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,14 +1,12 @@
+//! The jobs of a batch, each for itself.
+
 use std::collections::BTreeMap;
 
-use delayline_tokio::{Backoff, JobId, Published, Span};
+use delayline_core::{Backoff, JobId, Published, Span};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::draft::{self, Draft};
-use crate::payload::Encoding;
-use crate::problem::Problem;
-use crate::timestamp::Time;
-use crate::written::Written;
+use crate::{Draft, Encoding, Problem, Time, Written, due};
 
 /// A job of a batch.
 #[derive(Deserialize)]
@@ -33,7 +31,7 @@ struct Item<'a> {
 
 /// What became of a job of a batch.
 #[derive(Debug, Serialize)]
-pub(crate) struct Outcome {
+pub struct Outcome {
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
@@ -48,7 +46,7 @@ pub(crate) struct Outcome {
 }
 
 /// Reads a job of a batch.
-pub(crate) fn read(json: &[u8]) -> Result<Draft, Problem> {
+pub fn read(json: &[u8]) -> Result<Draft, Problem> {
     let item: Item = serde_json::from_slice(json)
         .map_err(|error| Problem::bad("bad_item", format!("this is not a job: {error}")))?;
     Ok(Draft {
@@ -56,7 +54,7 @@ pub(crate) fn read(json: &[u8]) -> Result<Draft, Problem> {
         content_type: item.content_type.or_else(|| item.encoding.content_type().map(String::from)),
         id: item.id.map(|id| id.0),
         replace: item.replace,
-        when: draft::when(item.delay.map(|delay| delay.0), item.at.map(|at| at.0))?,
+        due: due(item.delay.map(|delay| delay.0), item.at.map(|at| at.0))?,
         attempts: item.attempts,
         backoff: item.backoff.map(|backoff| backoff.0),
         ttl: item.ttl.map(|ttl| ttl.0),
@@ -66,7 +64,7 @@ pub(crate) fn read(json: &[u8]) -> Result<Draft, Problem> {
 
 impl Outcome {
     /// What became of the job that was to have this id, if it was to have one.
-    pub(crate) fn of(id: Option<&JobId>, published: Result<Published, Problem>) -> Outcome {
+    pub fn of(id: Option<&JobId>, published: Result<Published, Problem>) -> Outcome {
         match published {
             Ok(published) => Outcome::published(&published),
             Err(problem) => Outcome::error(id, problem),
@@ -84,7 +82,8 @@ impl Outcome {
         }
     }
 
-    pub(crate) fn error(id: Option<&JobId>, problem: Problem) -> Outcome {
+    /// The job was refused.
+    pub fn error(id: Option<&JobId>, problem: Problem) -> Outcome {
         Outcome {
             status: "error",
             id: id.map(JobId::to_string),
@@ -99,8 +98,7 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use delayline_tokio::When;
-    use std::time::{Duration, SystemTime};
+    use delayline_core::{Due, UnixMs};
 
     #[test]
     fn reads_every_field() {
@@ -111,12 +109,12 @@ mod tests {
         assert_eq!(draft.content_type.as_deref(), Some("text/x"));
         assert_eq!(draft.id.as_ref().map(JobId::as_str), Some("a:1"));
         assert!(draft.replace);
-        assert_eq!((draft.when, draft.ttl), (Some(When::In(Duration::from_secs(5))), Some(Span(3_600_000))));
+        assert_eq!((draft.due, draft.ttl), (Some(Due::After { ms: 5_000 }), Some(Span(3_600_000))));
         assert_eq!((draft.attempts, draft.backoff), (Some(3), Some(Backoff::Ladder(vec![15_000, 180_000]))));
         assert_eq!(draft.headers, [("Tenant".to_string(), "x".to_string())]);
         let draft = read(br#"{"payload":{"a":1},"at":"2026-11-21T10:00:05Z"}"#).unwrap();
-        let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_255_205);
-        assert_eq!((&draft.body[..], draft.when), (&b"{\"a\":1}"[..], Some(When::At(at))));
+        let at = Due::At(UnixMs(1_795_255_205_000));
+        assert_eq!((&draft.body[..], draft.due), (&b"{\"a\":1}"[..], Some(at)));
     }
 
     #[test]

@@ -1,0 +1,90 @@
+use bytes::Bytes;
+use delayline_core::{
+    Answer, Backoff, Due, Fault, JobId, NewJob, Published, QueueName, Span, TooLarge, UnixMs,
+};
+
+use crate::{Problem, Time};
+
+/// A job as a publisher describes it, over HTTP, in a batch or on the command line.
+#[derive(Debug, Default)]
+pub struct Draft {
+    /// Its name; drawn if there is none.
+    pub id: Option<JobId>,
+    /// Whether it takes the place of a waiting job of its name.
+    pub replace: bool,
+    /// When it is due; at once if that is not said.
+    pub due: Option<Due>,
+    /// The most attempts; the queue's if not said.
+    pub attempts: Option<u16>,
+    /// The delay before another attempt; the queue's if not said.
+    pub backoff: Option<Backoff>,
+    /// When it expires, counted from the call.
+    pub ttl: Option<Span>,
+    /// What the body is.
+    pub content_type: Option<String>,
+    /// What else its consumer should know.
+    pub headers: Vec<(String, String)>,
+    /// The payload.
+    pub body: Bytes,
+}
+
+/// What the one who publishes a [`Draft`] adds to it.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// The wall clock.
+    pub now: UnixMs,
+    /// The most bytes of a payload.
+    pub max_payload: usize,
+    /// How long an answer is awaited.
+    pub timeout_ms: u64,
+}
+
+/// When a job is to be due, if that is said.
+pub fn due(delay: Option<Span>, at: Option<Time>) -> Result<Option<Due>, Problem> {
+    match (delay, at) {
+        (Some(_), Some(_)) => Err(Problem::bad("bad_due", "delay and at exclude each other: give one")),
+        (delay, at) => Ok(delay.map(Due::from).or(at.map(Due::from))),
+    }
+}
+
+impl Draft {
+    /// The job as an engine takes it; `draw` makes up an id if it has none.
+    pub fn into_job(
+        self,
+        queue: QueueName,
+        terms: Terms,
+        draw: impl FnOnce() -> JobId,
+    ) -> Result<NewJob, Problem> {
+        TooLarge::check(&self.body, terms.max_payload)?;
+        let job = NewJob {
+            generated: self.id.is_none(),
+            replace: self.replace,
+            due: self.due.unwrap_or(Due::After { ms: 0 }),
+            ttl_ms: self.ttl.map(|ttl| ttl.0),
+            attempts: self.attempts,
+            backoff: self.backoff,
+            content_type: self.content_type,
+            headers: self.headers,
+            published: terms.now,
+            timeout_ms: terms.timeout_ms,
+            ..NewJob::new(queue, self.id.unwrap_or_else(draw), self.body)
+        };
+        job.validate()?;
+        Ok(job)
+    }
+}
+
+/// What became of a job that was published, by what the engine answered.
+pub fn published(answer: Result<Answer, Fault>, is_named: bool) -> Result<Published, Problem> {
+    let published = answer.map_err(Problem::from).and_then(|answer| {
+        Published::try_from(answer).map_err(|other| Problem::broken(format!("unexpected answer {other:?}")))
+    });
+    published.map_err(|problem| unpublished(problem, is_named))
+}
+
+/// Whoever let us draw a job's id cannot repeat it, and is told how to.
+pub fn unpublished(problem: Problem, is_named: bool) -> Problem {
+    const UNKNOWN: &str = "it is not known whether Redis accepted the job: look for it, or publish it again if it may \
+                           run twice; with an id or an Idempotency-Key it could be repeated safely";
+    if problem.code == "unknown" && !is_named { Problem::unknown(UNKNOWN) } else { problem }
+}

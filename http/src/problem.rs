@@ -1,0 +1,215 @@
+use std::fmt::Display;
+
+use delayline_core::{Backlogged, Fault, Invalid, NameError, RecordError, TooLarge};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::Response;
+
+/// Why a request was not carried out, as problem details (RFC 9457). `code` never changes its meaning.
+#[derive(Debug)]
+pub struct Problem {
+    /// The status code.
+    pub status: u16,
+    /// What kind of problem it is, for programs.
+    pub code: &'static str,
+    /// What happened, to what, and what to do, for people.
+    pub detail: String,
+    job: Option<Box<RawValue>>,
+    headers: Vec<(&'static str, String)>,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    title: &'a str,
+    status: u16,
+    code: &'a str,
+    detail: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<&'a RawValue>,
+}
+
+impl Problem {
+    /// A problem of this status and code.
+    pub fn new(status: u16, code: &'static str, detail: impl Display) -> Problem {
+        Problem { status, code, detail: detail.to_string(), job: None, headers: Vec::new() }
+    }
+
+    /// The request says what cannot be.
+    pub fn bad(code: &'static str, detail: impl Display) -> Problem {
+        Problem::new(400, code, detail)
+    }
+
+    /// The request does not fit what is there.
+    pub fn conflict(code: &'static str, detail: impl Display) -> Problem {
+        Problem::new(409, code, detail)
+    }
+
+    /// There is no such thing.
+    pub fn not_found(code: &'static str, detail: impl Display) -> Problem {
+        Problem::new(404, code, detail)
+    }
+
+    /// There is too much of it.
+    pub fn too_large(code: &'static str, detail: impl Display) -> Problem {
+        Problem::new(413, code, detail)
+    }
+
+    /// It may be otherwise soon.
+    pub fn later(code: &'static str, detail: impl Display) -> Problem {
+        Problem::new(503, code, detail).retry_after(1)
+    }
+
+    /// What is behind the service does not do as it should.
+    pub fn behind(code: &'static str, detail: impl Display) -> Problem {
+        Problem::new(502, code, detail)
+    }
+
+    /// There is no such route.
+    pub fn no_such_route(method: &str, path: &str) -> Problem {
+        let detail = format!("there is no {method} {path}: the routes are in the README, below /v1");
+        Problem::not_found("no_such_route", detail)
+    }
+
+    /// The route is there, but not by this method; the header `Allow` is to say by which.
+    pub fn method_not_allowed(method: &str, path: &str) -> Problem {
+        let detail = format!("{path} does not take {method}: the header Allow says what it takes");
+        Problem::new(405, "method_not_allowed", detail)
+    }
+
+    /// The queue holds as much as it may.
+    pub fn queue_full(detail: impl Display) -> Problem {
+        Problem::new(429, "queue_full", detail).retry_after(10)
+    }
+
+    /// Certainly not done, for want of an answer.
+    pub fn not_sent(detail: impl Display) -> Problem {
+        Problem::later("not_sent", detail)
+    }
+
+    /// It may have been done.
+    pub fn unknown(detail: impl Display) -> Problem {
+        Problem::later("unknown", detail)
+    }
+
+    /// There is no room for more requests.
+    pub fn busy(detail: impl Display) -> Problem {
+        Problem::later("busy", detail)
+    }
+
+    /// Nothing new is accepted.
+    pub fn shutting_down(detail: impl Display) -> Problem {
+        Problem::later("shutting_down", detail)
+    }
+
+    /// The queue has moved to another layout.
+    pub fn moved(detail: impl Display) -> Problem {
+        Problem::behind("moved", detail)
+    }
+
+    /// Redis answered what it should not.
+    pub fn broken(detail: impl Display) -> Problem {
+        Problem::behind("broken", detail)
+    }
+
+    /// Shows the job that it is about.
+    #[must_use]
+    pub fn with_job(mut self, job: &impl Serialize) -> Problem {
+        self.job = serde_json::value::to_raw_value(job).ok();
+        self
+    }
+
+    /// Says when to try again.
+    #[must_use]
+    pub fn retry_after(self, seconds: u32) -> Problem {
+        self.header("retry-after", seconds.to_string())
+    }
+
+    /// Adds a header to its response, whose name must be in lower case.
+    #[must_use]
+    pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Problem {
+        self.headers.push((name, value.into()));
+        self
+    }
+}
+
+impl From<Problem> for Response {
+    fn from(problem: Problem) -> Response {
+        let Problem { status, code, detail, job, mut headers } = problem;
+        let body = Body { title: title(status), status, code, detail: &detail, job: job.as_deref() };
+        headers.insert(0, ("content-type", "application/problem+json".to_owned()));
+        Response { status, headers, body: serde_json::to_vec(&body).unwrap_or_default().into() }
+    }
+}
+
+impl From<NameError> for Problem {
+    fn from(error: NameError) -> Problem {
+        Problem::bad("bad_name", error)
+    }
+}
+
+impl From<Invalid> for Problem {
+    fn from(invalid: Invalid) -> Problem {
+        let code = match &invalid {
+            Invalid::Delay { .. } => "delay_too_long",
+            Invalid::Ttl { .. } => "ttl_too_short",
+            Invalid::TtlTooLong(_) => "ttl_too_long",
+            Invalid::Attempts { .. } => "bad_attempts",
+            Invalid::Backoff { .. } => "bad_backoff",
+            Invalid::TooLong { .. } => "too_long",
+            _ => "bad_option",
+        };
+        Problem::bad(code, invalid)
+    }
+}
+
+impl From<RecordError> for Problem {
+    fn from(error: RecordError) -> Problem {
+        Problem::bad("bad_job", error)
+    }
+}
+
+impl From<TooLarge> for Problem {
+    fn from(error: TooLarge) -> Problem {
+        Problem::too_large("payload_too_large", error)
+    }
+}
+
+impl From<Fault> for Problem {
+    fn from(fault: Fault) -> Problem {
+        match fault {
+            Fault::Record(error) => error.into(),
+            Fault::QueueFull { .. } => Problem::queue_full(fault),
+            Fault::NotSent(_) => Problem::not_sent(fault),
+            Fault::Unknown => Problem::unknown(fault),
+            Fault::Draining => Problem::shutting_down(fault),
+            Fault::Moved { .. } => Problem::moved(fault),
+            Fault::Config(_) | Fault::Broken(_) => Problem::broken(fault),
+        }
+    }
+}
+
+impl<T> From<Backlogged<T>> for Problem {
+    fn from(_: Backlogged<T>) -> Problem {
+        Problem::busy("too much is waiting to be sent to Redis: try again later")
+    }
+}
+
+/// What RFC 9110 calls the status.
+fn title(status: u16) -> &'static str {
+    match status {
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        409 => "Conflict",
+        410 => "Gone",
+        412 => "Precondition Failed",
+        413 => "Payload Too Large",
+        415 => "Unsupported Media Type",
+        429 => "Too Many Requests",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        _ => "Error",
+    }
+}
