@@ -1,3 +1,5 @@
+use delayline_core::Shards;
+use delayline_core::wire::LAYOUT;
 use thiserror::Error;
 
 use crate::Summary;
@@ -36,4 +38,17 @@ pub enum Failure {
         /// What was done.
         summary: Summary,
     },
+}
+
+impl Failure {
+    /// Whether a deployment that was opened with this layout and so many shards is the one that was asked for.
+    pub(crate) fn check(asked: Shards, layout: u32, found: Shards) -> Result<(), Failure> {
+        if layout > LAYOUT {
+            Err(Failure::Layout { found: layout, known: LAYOUT })
+        } else if found != asked {
+            Err(Failure::Shards { asked: asked.count(), found: found.count() })
+        } else {
+            Ok(())
+        }
+    }
 }

@@ -7,12 +7,19 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+// JavaScript's numbers are all f64; they are milliseconds and counts, far below its last exact integer.
+#![cfg_attr(
+    target_arch = "wasm32",
+    allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss)
+)]
 
 mod air;
 pub mod calls;
 mod failure;
 #[cfg(target_arch = "wasm32")]
 mod fetch;
+#[cfg(all(target_arch = "wasm32", feature = "js"))]
+pub mod js;
 mod limits;
 #[cfg(target_arch = "wasm32")]
 mod redis;

@@ -8,4 +8,6 @@ mod request;
 mod value;
 
 pub use answer::{Answer, Cut, Landed, land};
+#[cfg(all(target_arch = "wasm32", feature = "js"))]
+pub(crate) use request::pipeline;
 pub use request::{Endpoint, EndpointError, Request};

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use delayline_core::wire::LAYOUT;
 use delayline_core::{
     Answer, Ask, Config, Credit, Engine, Event, Fault, Held, Identity, Job, Millis, Pumping, Request,
     SettleOutcome, Shards, Token, Verdict,
@@ -219,12 +218,7 @@ impl Run {
 
     fn opened(&mut self, answer: Result<Answer, Fault>) -> Result<(), Failure> {
         match answer {
-            Ok(Answer::Opened { layout, .. }) if layout > LAYOUT => {
-                Err(Failure::Layout { found: layout, known: LAYOUT })
-            }
-            Ok(Answer::Opened { shards, .. }) if shards != self.shards => {
-                Err(Failure::Shards { asked: self.shards.count(), found: shards.count() })
-            }
+            Ok(Answer::Opened { layout, shards }) => Failure::check(self.shards, layout, shards),
             Ok(_) => Ok(()),
             Err(fault) => {
                 self.summary.trouble = Some(fault.to_string());

@@ -28,7 +28,7 @@ mod written;
 pub use document::Document;
 pub use draft::{Draft, Terms, due, published, unpublished};
 pub use headers::Headers;
-pub use job::{Kept, Taken, state};
+pub use job::{Kept, Taken, joined, state};
 pub use options::Options;
 pub use payload::{Encoding, Payload, essence, is_json, is_unstated};
 pub use problem::Problem;

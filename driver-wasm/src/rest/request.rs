@@ -54,15 +54,6 @@ impl Endpoint {
 
     /// What carries a transmit; its answer is for [`land`](super::land).
     pub fn request(&self, keys: &Keyspace, transmit: &Transmit<'_>) -> Request<'_> {
-        let bytes: usize = transmit.commands.iter().map(|command| 1_024 + 2 * command.bytes()).sum();
-        let mut words = Words { json: Vec::with_capacity(bytes), at_start: true };
-        words.json.push(b'[');
-        for (command, form) in transmit.commands.iter().zip(transmit.forms) {
-            words.open();
-            wire::encode(keys, command, *form, None, &mut words);
-            words.close();
-        }
-        words.json.push(b']');
         Request {
             url: &self.pipeline,
             headers: [
@@ -70,9 +61,23 @@ impl Endpoint {
                 ("content-type", "application/json"),
                 ("upstash-encoding", "base64"),
             ],
-            body: words.json,
+            body: pipeline(keys, transmit),
         }
     }
+}
+
+/// The commands of a transmit as JSON: an array of arrays of strings.
+pub(crate) fn pipeline(keys: &Keyspace, transmit: &Transmit<'_>) -> Vec<u8> {
+    let bytes: usize = transmit.commands.iter().map(|command| 1_024 + 2 * command.bytes()).sum();
+    let mut words = Words { json: Vec::with_capacity(bytes), at_start: true };
+    words.json.push(b'[');
+    for (command, form) in transmit.commands.iter().zip(transmit.forms) {
+        words.open();
+        wire::encode(keys, command, *form, None, &mut words);
+        words.close();
+    }
+    words.json.push(b']');
+    words.json
 }
 
 impl fmt::Debug for Endpoint {

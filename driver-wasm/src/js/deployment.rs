@@ -1,0 +1,256 @@
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::pin;
+
+use delayline_core::{
+    Answer, Ask, Backlogged, Config, Engine, Fault, Identity, Job, JobId, JobIds, Millis, NewJob, Prefix,
+    Pumping, QueueName, Request, Shards, Take, Token, Transmit, Verdict,
+};
+use delayline_http::{Draft, Problem, Terms};
+use futures_util::future::{Either, select};
+use wasm_bindgen::prelude::*;
+
+use super::answer::shown;
+use super::error::Thrown;
+use super::options::{Options, bad};
+use super::pump::Pump;
+use crate::air::trouble;
+use crate::calls::concluded;
+use crate::redis::{Deliver, Live, Nobody, Redis};
+use crate::rest::{Endpoint, Landed};
+use crate::{Summary, World, run, timer};
+
+const OPENING: Token = Token(u64::MAX);
+/// How many engines are kept for the calls to come.
+const IDLE_MAX: usize = 8;
+/// How much longer than its engine a call waits, so that it is the engine that tells what became of it.
+const PATIENCE_MS: u64 = 500;
+
+/// A deployment behind a REST endpoint, and engines to ask it.
+///
+/// Each call has an engine to itself, so that none waits for another: in a worker, an invocation must not wait for what
+/// another one has begun. One that has nothing under way is used again.
+pub(super) struct Deployment {
+    redis: Redis,
+    shards: Shards,
+    timeout_ms: u64,
+    max_payload: usize,
+    config: Config,
+    /// Whether the layout was found to be the one that was asked for.
+    opened: Cell<bool>,
+    idle: RefCell<Vec<Engine>>,
+    ids: RefCell<JobIds>,
+}
+
+/// What a call wants of the engine.
+pub(super) enum Want {
+    Publish(NewJob),
+    Take(Take),
+    Ask(Ask),
+}
+
+impl Deployment {
+    /// Reads `url`, `token`, `fetch`, `prefix`, `shards`, `timeoutMs`, `pollMs` and `maxPayloadBytes`.
+    pub(super) fn read(given: &JsValue) -> Result<Deployment, Thrown> {
+        let mut options = Options::new("a DelayQueue", given)?;
+        let endpoint = Endpoint::new(&options.required("url")?, &options.required("token")?)?;
+        let fetch = options.function("fetch")?;
+        let prefix: Prefix = options.parsed("prefix")?.unwrap_or_default();
+        let shards = shards(&mut options)?;
+        let timeout_ms = options.ms("timeoutMs")?.unwrap_or(10_000);
+        let poll_ms = options.ms("pollMs")?.unwrap_or(1_000);
+        let max_payload = options.count::<u32>("maxPayloadBytes")?.map_or(1 << 20, |bytes| bytes as usize);
+        options.finish()?;
+        let usual = Config::default();
+        let flight_ms = usual.flight_ms.min(timeout_ms);
+        let config = Config {
+            shards,
+            pump: Pumping::WhileTaking,
+            poll_ms,
+            pump_lease_ms: 10_000,
+            flight_ms,
+            pending_jobs: 1 << 20,
+            pending_bytes: 1 << 30,
+            ..usual
+        };
+        config.validate().map_err(|error| bad(error.to_string()))?;
+        Ok(Deployment {
+            redis: Redis::new(endpoint, &prefix, shards, fetch, flight_ms),
+            shards,
+            timeout_ms,
+            max_payload,
+            config,
+            opened: Cell::new(false),
+            idle: RefCell::default(),
+            ids: RefCell::default(),
+        })
+    }
+
+    /// The job of a draft, with an id if it has none.
+    pub(super) fn job(&self, queue: &QueueName, draft: Draft) -> Result<NewJob, Problem> {
+        let terms = Terms { now: timer::wall(), max_payload: self.max_payload, timeout_ms: self.timeout_ms };
+        let drawn = draw(&mut self.ids.borrow_mut())?;
+        draft.into_job(queue.clone(), terms, || drawn)
+    }
+
+    /// Asks for one thing.
+    pub(super) async fn ask(&self, want: Want) -> Result<JsValue, Thrown> {
+        let answers = self.ask_all(vec![want]).await?;
+        answers.into_iter().next().unwrap_or_else(|| Err(unanswered().into()))
+    }
+
+    /// Asks for several things together, and answers in their order.
+    pub(super) async fn ask_all(&self, wants: Vec<Want>) -> Result<Vec<Result<JsValue, Thrown>>, Thrown> {
+        let mut engine = self.engine()?;
+        let world = Watched { live: Live { redis: &self.redis, to: Nobody }, trouble: RefCell::default() };
+        let now = world.now();
+        let wait_ms = wants.iter().map(Want::wait_ms).max().unwrap_or(0);
+        let linger_ms = if wait_ms > 0 { self.config.flight_ms } else { 0 };
+        let mut outcomes: Vec<Option<Result<Answer, Problem>>> = Vec::with_capacity(wants.len());
+        let mut count = 0;
+        if !self.opened.get() {
+            let want = Want::Ask(Ask::Open { shards: self.shards });
+            count += usize::from(want.put(&mut engine, now, OPENING, self.timeout_ms).is_ok());
+        }
+        for (token, want) in (0..).map(Token).zip(wants) {
+            let refused = want.put(&mut engine, now, token, self.timeout_ms).err();
+            count += usize::from(refused.is_none());
+            outcomes.push(refused.map(Err));
+        }
+        let limit_ms = wait_ms + self.timeout_ms + linger_ms + PATIENCE_MS;
+        let answered = {
+            let concluded = pin!(concluded(&world, &mut engine, count, linger_ms));
+            match select(concluded, pin!(timer::sleep(limit_ms))).await {
+                Either::Left((answered, _)) => answered,
+                Either::Right(_) => Vec::new(),
+            }
+        };
+        if engine.is_idle() && self.idle.borrow().len() < IDLE_MAX {
+            self.idle.borrow_mut().push(engine);
+        }
+        for (token, answer) in answered {
+            if token == OPENING {
+                self.note(answer)?;
+            } else if let Some(outcome) = usize::try_from(token.0).ok().and_then(|n| outcomes.get_mut(n)) {
+                *outcome = Some(answer.map_err(Problem::from));
+            }
+        }
+        let trouble = world.trouble.into_inner();
+        let shown = outcomes.into_iter().map(|outcome| {
+            let answer = outcome.unwrap_or_else(|| Err(unanswered()));
+            answer
+                .map_err(|problem| Thrown::from(problem).caused_by(trouble.clone()))
+                .and_then(|answer| shown(answer, self.shards))
+        });
+        Ok(shown.collect())
+    }
+
+    /// A run as cron would start it.
+    pub(super) async fn pump(&self, queue: &QueueName, pump: Pump) -> Result<Summary, Thrown> {
+        let salt = random()?;
+        let config = pump.config(Config { salt, shards: self.shards, ..Config::default() }, queue);
+        config.validate().map_err(|error| bad(error.to_string()))?;
+        let world = Live { redis: &self.redis, to: pump.handler };
+        let identity = Identity(random()?);
+        let summary = run::run(&world, config, pump.limits, identity, !self.opened.get()).await?;
+        self.opened.set(self.opened.get() || summary.trouble.is_none());
+        Ok(summary)
+    }
+
+    fn note(&self, opened: Result<Answer, Fault>) -> Result<(), Thrown> {
+        if let Ok(opened) = opened {
+            shown(opened, self.shards)?;
+            self.opened.set(true);
+        }
+        Ok(())
+    }
+
+    fn engine(&self) -> Result<Engine, Problem> {
+        if let Some(engine) = self.idle.borrow_mut().pop() {
+            return Ok(engine);
+        }
+        let config = Config { salt: random()?, ..self.config.clone() };
+        Engine::new(config, Identity(random()?), timer::now()).map_err(|error| bad(error.to_string()))
+    }
+}
+
+impl Want {
+    fn wait_ms(&self) -> u64 {
+        match self {
+            Want::Take(take) => take.wait_ms,
+            Want::Publish(_) | Want::Ask(_) => 0,
+        }
+    }
+
+    /// Tells the engine, unless it has no room.
+    pub(super) fn put(
+        self,
+        engine: &mut Engine,
+        now: Millis,
+        token: Token,
+        timeout_ms: u64,
+    ) -> Result<(), Problem> {
+        match self {
+            Want::Publish(job) => engine.publish(now, token, job).map_err(Problem::from),
+            Want::Take(take) => engine.take(now, token, take).map_err(Problem::from),
+            Want::Ask(ask) => {
+                let asked: Result<(), Backlogged<Request>> =
+                    engine.request(now, token, Request { ask, timeout_ms });
+                asked.map_err(Problem::from)
+            }
+        }
+    }
+}
+
+/// A world that remembers what went wrong last.
+struct Watched<'a> {
+    live: Live<'a, Nobody>,
+    trouble: RefCell<Option<String>>,
+}
+
+impl<'w> World for Watched<'w> {
+    fn now(&self) -> Millis {
+        self.live.now()
+    }
+
+    fn send<'a>(&'a self, transmit: Transmit<'_>) -> impl Future<Output = Landed> + use<'a, 'w> {
+        let sent = self.live.send(transmit);
+        async move {
+            let landed = sent.await;
+            if let Some(why) = trouble(&landed) {
+                self.trouble.replace(Some(why));
+            }
+            landed
+        }
+    }
+
+    fn deliver(&self, job: Job) -> impl Future<Output = Verdict> {
+        self.live.to.deliver(job)
+    }
+
+    fn sleep(&self, ms: u64) -> impl Future<Output = ()> {
+        self.live.sleep(ms)
+    }
+}
+
+/// How many shards the deployment is said to have.
+pub(super) fn shards(options: &mut Options) -> Result<Shards, Problem> {
+    let Some(count) = options.count("shards")? else { return Ok(Shards::default()) };
+    Shards::new(count).ok_or_else(|| bad(format!("shards is {count}, but must be 1 to {}", Shards::MAX)))
+}
+
+/// An id for a job that was given none.
+pub(super) fn draw(ids: &mut JobIds) -> Result<JobId, Problem> {
+    Ok(ids.next(timer::wall(), random()?))
+}
+
+/// Random bits.
+pub(super) fn random() -> Result<u64, Problem> {
+    getrandom::u64().map_err(|error| Problem::behind("broken", format!("there is no randomness: {error}")))
+}
+
+fn unanswered() -> Problem {
+    Problem::unknown(
+        "Redis did not answer in time: ask again; jobs that it may have handed out come again when their leases end",
+    )
+}

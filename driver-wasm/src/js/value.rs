@@ -1,0 +1,35 @@
+use delayline_core::wire::Value;
+use js_sys::{Array, BigInt, Error};
+use wasm_bindgen::prelude::*;
+
+use super::payload;
+
+/// A reply of Redis as a client of RESP or of REST gives it.
+pub(super) fn value(result: &JsValue) -> Value {
+    if let Some(text) = result.as_string() {
+        Value::Bytes(text.into())
+    } else if let Some(bytes) = payload::bytes(result) {
+        Value::Bytes(bytes.to_vec().into())
+    } else if let Some(number) = result.as_f64() {
+        whole(number)
+    } else if let Some(truth) = result.as_bool() {
+        Value::Int(truth.into())
+    } else if let Some(number) = result.dyn_ref::<BigInt>() {
+        let text = number.to_string(10).ok().and_then(|text| text.as_string());
+        Value::Bytes(text.unwrap_or_default().into())
+    } else if Array::is_array(result) {
+        Value::Array(Array::from(result).iter().map(|item| value(&item)).collect())
+    } else if let Some(error) = result.dyn_ref::<Error>() {
+        Value::Error(error.message().into())
+    } else {
+        Value::Nil
+    }
+}
+
+fn whole(number: f64) -> Value {
+    if number.fract() == 0.0 && number.abs() < 9e15 {
+        Value::Int(number as i64)
+    } else {
+        Value::Bytes(number.to_string().into())
+    }
+}
