@@ -7,7 +7,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::commands::{
     Cancel, Completions, Config, Consume, Dead, Destroy, Doctor, Job, List, Man, Pause, Publish, Pump,
-    Queues, Replay, Reschedule, Resume, Serve, Stats, Trace,
+    Queues, Replay, Reschedule, Rest, Resume, Serve, Stats, Trace,
 };
 use crate::failure::Failure;
 use crate::help;
@@ -80,6 +80,8 @@ pub enum Command {
     Destroy(Destroy),
     /// Serve the queues over HTTP, in memory unless a Redis is given
     Serve(Serve),
+    /// Serve a Redis over HTTP as Upstash does, for workers at the edge
+    Rest(Rest),
     /// Let jobs expire, be forwarded and be purged though nobody consumes
     Pump(Pump),
     /// Check that Redis is fit for a queue, and say what to mend
@@ -145,6 +147,7 @@ impl Cli {
             Command::Resume(resume) => resume.run(redis, *json).await,
             Command::Destroy(destroy) => destroy.run(redis, *json).await,
             Command::Serve(serve) => serve.run(redis).await,
+            Command::Rest(rest) => rest.run(redis).await,
             Command::Pump(pump) => pump.run(redis).await,
             Command::Doctor(doctor) => doctor.run(redis, *json).await,
             Command::Replay(replay) => replay.run(*json),
@@ -159,7 +162,7 @@ impl Command {
     /// What is logged unless `RUST_LOG` says otherwise: a command that ends by itself says at its end what went wrong.
     fn logs(&self) -> &'static str {
         match self {
-            Command::Serve(_) | Command::Consume(_) | Command::Pump(_) => "info",
+            Command::Serve(_) | Command::Rest(_) | Command::Consume(_) | Command::Pump(_) => "info",
             _ => "error",
         }
     }

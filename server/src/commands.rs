@@ -16,6 +16,7 @@ mod pump;
 mod queues;
 mod replay;
 mod reschedule;
+mod rest;
 mod serve;
 mod stats;
 
@@ -35,5 +36,6 @@ pub use pump::Pump;
 pub use queues::Queues;
 pub use replay::{Replay, Trace};
 pub use reschedule::Reschedule;
+pub use rest::{Rest, RestServer};
 pub use serve::{Serve, Server};
 pub use stats::Stats;

@@ -35,7 +35,7 @@ const NAME: Style = Style::new().bold();
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Jobs", &["publish", "consume", "job", "list", "cancel", "reschedule", "dead"]),
     ("Queues", &["queues", "stats", "config", "pause", "resume", "destroy"]),
-    ("Operation", &["serve", "pump", "doctor", "replay", "trace"]),
+    ("Operation", &["serve", "rest", "pump", "doctor", "replay", "trace"]),
     ("This command line", &["completions", "man"]),
 ];
 

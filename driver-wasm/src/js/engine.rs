@@ -61,7 +61,7 @@ export interface EngineConfig {
 /// what arrives twice has the effect of once. Only drawn ids and the time of publishing are read from outside.
 #[wasm_bindgen]
 pub struct Engine {
-    engine: delayline_core::Engine,
+    core: delayline_core::Engine,
     keys: Keyspace,
     shards: Shards,
     ids: JobIds,
@@ -87,11 +87,11 @@ impl Engine {
         let config = read(&mut options, shards)?;
         options.finish()?;
         let identity = Identity(deployment::random()?);
-        let engine = delayline_core::Engine::new(config, identity, at(now_ms))
+        let core = delayline_core::Engine::new(config, identity, at(now_ms))
             .map_err(|error| bad(error.to_string()))?;
         let keys = Keyspace::new(&prefix, shards);
         let (ids, kinds) = (JobIds::default(), BTreeMap::new());
-        Ok(Engine { engine, keys, shards, ids, timeout_ms, max_payload, kinds })
+        Ok(Engine { core, keys, shards, ids, timeout_ms, max_payload, kinds })
     }
 
     /// Checks that the deployment has so many shards and a layout that is known; answered by `undefined`. Ask it first.
@@ -122,10 +122,11 @@ impl Engine {
         &mut self,
         #[wasm_bindgen(js_name = nowMs)] now_ms: f64,
         token: f64,
-        queues: Vec<String>,
+        #[wasm_bindgen(unchecked_param_type = "string[]")] queues: &Array,
         #[wasm_bindgen(unchecked_optional_param_type = "TakeOptions")] options: &JsValue,
     ) -> Result<(), Thrown> {
-        let queues: Vec<QueueName> = queues.iter().map(|queue| named(queue)).collect::<Result<_, _>>()?;
+        let queues = queues.iter().map(|queue| named(&queue.as_string().unwrap_or_default()));
+        let queues: Vec<QueueName> = queues.collect::<Result<_, _>>()?;
         if queues.is_empty() {
             return Err(bad("no queue is named: name at least one".to_owned()).into());
         }
@@ -217,20 +218,20 @@ impl Engine {
     ) -> Result<(), Thrown> {
         let verdict = verdict::verdict(verdict)?;
         if let Some(held) = numbered::<Held>(held) {
-            self.engine.settle(at(now_ms), held, verdict);
+            self.core.settle(at(now_ms), held, verdict);
         }
         Ok(())
     }
 
     /// Nobody waits for the token any more. Jobs that a take is still granted are given back; all else is carried out.
     pub fn forget(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64, token: f64) -> Result<(), Thrown> {
-        self.engine.forget(at(now_ms), self::token(token)?);
+        self.core.forget(at(now_ms), self::token(token)?);
         Ok(())
     }
 
     /// Takes nothing new, answers takes, sends what is in hand, waits for jobs to be settled; then comes `drained`.
     pub fn drain(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) {
-        self.engine.drain(at(now_ms));
+        self.core.drain(at(now_ms));
     }
 
     /// What Redis answered to a round trip, one reply a command in their order; missing ones count as lost. Replies that
@@ -245,27 +246,27 @@ impl Engine {
         let Some(ticket) = numbered::<Ticket>(ticket) else { return };
         let Some(kinds) = self.kinds.remove(&ticket) else { return };
         let replies = kinds.into_iter().zip(replies.iter()).map(|(kind, reply)| decode(kind, value(&reply)));
-        self.engine.handle_replies(at(now_ms), ticket, replies);
+        self.core.handle_replies(at(now_ms), ticket, replies);
     }
 
     /// A round trip failed, and may or may not have been carried out.
     #[wasm_bindgen(js_name = handleLoss)]
     pub fn handle_loss(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64, ticket: f64) {
         if let Some(ticket) = numbered::<Ticket>(ticket) {
-            self.engine.handle_loss(at(now_ms), ticket);
+            self.core.handle_loss(at(now_ms), ticket);
         }
     }
 
     /// Time has come to `nowMs`.
     #[wasm_bindgen(js_name = handleTimeout)]
     pub fn handle_timeout(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) {
-        self.engine.handle_timeout(at(now_ms));
+        self.core.handle_timeout(at(now_ms));
     }
 
     /// The next round trip to make, if there is one.
     #[wasm_bindgen(js_name = pollTransmit, unchecked_return_type = "Transmit | undefined")]
     pub fn poll_transmit(&mut self) -> JsValue {
-        let Some(transmit) = self.engine.poll_transmit(Credit::UNLIMITED) else { return JsValue::UNDEFINED };
+        let Some(transmit) = self.core.poll_transmit(Credit::UNLIMITED) else { return JsValue::UNDEFINED };
         self.kinds.insert(transmit.ticket, transmit.kinds());
         let shown = transmit::shown(&self.keys, &transmit).into();
         while self.kinds.len() > TICKETS_MAX {
@@ -277,43 +278,43 @@ impl Engine {
     /// The next thing to know, if there is one.
     #[wasm_bindgen(js_name = pollEvent, unchecked_return_type = "Event | undefined")]
     pub fn poll_event(&mut self) -> JsValue {
-        let event = self.engine.poll_event();
+        let event = self.core.poll_event();
         event.map_or(JsValue::UNDEFINED, |event| event::shown(event, self.shards).into())
     }
 
     /// When to call `handleTimeout`, at the latest, by the engine's clock; after all else is polled.
     #[wasm_bindgen(js_name = pollTimeout)]
     pub fn poll_timeout(&self) -> Option<f64> {
-        self.engine.poll_timeout().map(|(at, _)| at.0 as f64)
+        self.core.poll_timeout().map(|(at, _)| at.0 as f64)
     }
 
     /// How many publishes would be accepted now; beyond that they throw `busy`.
     #[wasm_bindgen(getter)]
     pub fn room(&self) -> f64 {
-        self.engine.room() as f64
+        self.core.room() as f64
     }
 
     /// How many jobs of `run` events are in hand.
     #[wasm_bindgen(getter)]
     pub fn held(&self) -> f64 {
-        self.engine.held() as f64
+        self.core.held() as f64
     }
 
     /// Whether nothing is under way.
     #[wasm_bindgen(getter, js_name = isIdle)]
     pub fn is_idle(&self) -> bool {
-        self.engine.is_idle()
+        self.core.is_idle()
     }
 
     /// Whether it was drained and nothing is left to do.
     #[wasm_bindgen(getter, js_name = isDrained)]
     pub fn is_drained(&self) -> bool {
-        self.engine.is_drained()
+        self.core.is_drained()
     }
 
     fn put(&mut self, now_ms: f64, token: f64, want: Want) -> Result<(), Thrown> {
         let token = self::token(token)?;
-        want.put(&mut self.engine, at(now_ms), token, self.timeout_ms).map_err(Thrown::from)
+        want.put(&mut self.core, at(now_ms), token, self.timeout_ms).map_err(Thrown::from)
     }
 }
 

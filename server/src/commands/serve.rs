@@ -6,16 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::serve::ListenerExt;
 use bytesize::ByteSize;
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args};
 use delayline_tokio::{Client, Span};
-use tokio::net::{TcpListener, lookup_host};
 use tokio::sync::watch;
 
 use crate::app::App;
 use crate::failure::Failure;
+use crate::listener::{GRACE, Listener};
 use crate::recorder;
 use crate::recording::Recording;
 use crate::redis::Redis;
@@ -24,7 +23,6 @@ use crate::stop::Stop;
 
 const PAYLOAD_MAX: u64 = 16 << 20;
 const RECORDER_SIZES: RangeInclusive<u64> = 64 << 10..=1 << 30;
-const GRACE: Duration = Duration::from_secs(10);
 
 /// Serves the queues over HTTP, in memory unless a Redis is given, until it is told to stop.
 #[derive(Clone, Debug, Args)]
@@ -82,8 +80,7 @@ pub struct Serve {
 
 /// The service, listening but not yet answering.
 pub struct Server {
-    listener: TcpListener,
-    address: SocketAddr,
+    listener: Listener,
     client: Client,
     max_payload: usize,
     close: watch::Sender<bool>,
@@ -94,8 +91,7 @@ impl Server {
     /// Connects and listens.
     pub async fn bind(serve: &Serve, redis: &Redis) -> Result<Server, Failure> {
         let max_payload = serve.max_payload()?;
-        let listener = serve.listen().await?;
-        let address = listener.local_addr()?;
+        let listener = Listener::bind(&serve.listen, serve.insecure).await?;
         recorder::install();
         let builder = redis.builder().pump(true).strict(serve.strict).max_payload(max_payload);
         let builder = builder.timeout(Duration::from_millis(serve.timeout.0)).grace(GRACE);
@@ -111,12 +107,12 @@ impl Server {
             );
         }
         let close = watch::Sender::new(false);
-        Ok(Server { listener, address, client, max_payload, close, recording })
+        Ok(Server { listener, client, max_payload, close, recording })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.listener.address()
     }
 
     /// Its routes without its listener, for whoever calls them in process.
@@ -127,34 +123,20 @@ impl Server {
 
     /// Answers requests until `stop` ends; then takes no new ones, ends long polls, and finishes the others.
     pub async fn run_until(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Failure> {
-        let closing = self.close.subscribe();
         let router = self.router();
-        let listener = self.listener.tap_io(|stream| {
-            let _ = stream.set_nodelay(true);
-        });
-        let stopped = async move {
-            stop.await;
-            self.close.send_replace(true);
-        };
-        let served = axum::serve(listener, router).with_graceful_shutdown(stopped);
-        tracing::info!("listening on http://{}, jobs in {}", self.address, self.client.address());
+        let Server { listener, client, close, recording, .. } = self;
+        tracing::info!("listening on http://{}, jobs in {}", listener.address(), client.address());
         tokio::select! {
-            result = served.into_future() => result?,
-            () = out_of_patience(closing) => tracing::warn!("requests were cut off: they took over {GRACE:?} to end"),
+            served = listener.serve(router, close, stop) => served?,
             () = recorder::keep_up() => {}
-            failed = saving(self.recording.as_ref()) => failed?,
+            failed = saving(recording.as_ref()) => failed?,
         }
-        self.client.close().await;
-        if let Some(recording) = &self.recording {
+        client.close().await;
+        if let Some(recording) = &recording {
             recording.save().await;
         }
         Ok(())
     }
-}
-
-async fn out_of_patience(mut closing: watch::Receiver<bool>) {
-    let _ = closing.wait_for(|closing| *closing).await;
-    tokio::time::sleep(GRACE).await;
 }
 
 async fn saving(recording: Option<&Recording>) -> std::io::Result<()> {
@@ -198,15 +180,5 @@ impl Serve {
         })?;
         let recording = Recording::begin(path, size);
         recording.map(Some).map_err(|why| Failure::Unwritable { path: path.clone(), why })
-    }
-
-    async fn listen(&self) -> Result<TcpListener, Failure> {
-        let refused = |why| Failure::Listen { address: self.listen.clone(), why };
-        let addresses: Vec<SocketAddr> = lookup_host(&self.listen).await.map_err(refused)?.collect();
-        let exposed = addresses.iter().find(|address| !address.ip().is_loopback());
-        if let Some(exposed) = exposed.filter(|_| !self.insecure) {
-            return Err(Failure::Exposed(*exposed));
-        }
-        TcpListener::bind(&*addresses).await.map_err(refused)
     }
 }

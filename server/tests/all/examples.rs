@@ -53,11 +53,12 @@ impl Place {
     fn shell(&self, line: &str) -> tokio::process::Command {
         let programs = Path::new(DELAYLINE).parent().unwrap().display();
         let path = format!("{programs}:{}", std::env::var("PATH").unwrap_or_default());
-        let line =
-            line.replace("redis://127.0.0.1/", &self.redis.url()).replace("127.0.0.1:4848", "127.0.0.1:0");
+        let line = line.replace("redis://127.0.0.1/", &self.redis.url());
+        let line = line.replace("127.0.0.1:4848", "127.0.0.1:0").replace("127.0.0.1:8079", "127.0.0.1:0");
         let mut shell = clean("sh");
         shell.current_dir(self.folder.path()).arg("-c").arg(line).env("PATH", path);
         shell.env("DELAYLINE_REDIS_URL", self.redis.url()).env("DELAYLINE_LISTEN", "127.0.0.1:0");
+        shell.env("DELAYLINE_REST_LISTEN", "127.0.0.1:0");
         shell.stdout(Stdio::piped()).stderr(Stdio::piped());
         shell
     }
@@ -118,6 +119,7 @@ fn runs_for_ever(line: &str) -> bool {
     match words.get(1).copied() {
         _ if words[0] != "delayline" => false,
         Some("serve") => true,
+        Some("rest") => words.contains(&"--token"),
         Some("pump") => !words.contains(&"--for"),
         Some("consume") => !words.contains(&"--count"),
         Some("stats") => words.contains(&"--watch"),

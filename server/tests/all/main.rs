@@ -22,12 +22,19 @@ mod queues;
 mod queues_by_hand;
 mod recording;
 mod redis_server;
+mod rest;
+mod rest_endpoint;
+mod rest_faults;
+mod rest_outage;
+#[cfg(unix)]
+mod rest_program;
 mod service;
 mod settings;
 mod shutdown;
 mod take;
 #[cfg(unix)]
 mod terminal;
+mod upstash_client;
 
 use std::time::{Duration, Instant};
 

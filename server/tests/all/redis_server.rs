@@ -57,7 +57,9 @@ async fn spawn(directory: &Path, arguments: &[&str]) -> Child {
         .stdout(Stdio::null())
         .spawn()
         .expect("these tests need redis-server: apt-get install redis-server");
-    crate::eventually("redis-server listens", async || socket.exists().then_some(())).await;
+    let client = Client::open(format!("redis+unix://{}", socket.display())).unwrap();
+    crate::eventually("redis-server listens", async || client.get_multiplexed_async_connection().await.ok())
+        .await;
     process
 }
 

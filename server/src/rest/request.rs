@@ -1,0 +1,126 @@
+use axum::body::Body;
+use axum::http::Uri;
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
+use percent_encoding::percent_decode_str;
+use serde::Deserialize;
+
+use super::command::{Command, Word};
+use super::refusal::Refusal;
+use super::token::Token;
+
+/// The most bytes of a request, as on most plans of Upstash.
+const LIMIT: usize = 10 << 20;
+
+/// What a request asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    One(Command),
+    /// In their order, not atomic.
+    Pipeline(Vec<Command>),
+    /// Atomic.
+    Transaction(Vec<Command>),
+}
+
+impl Request {
+    /// Reads the path: what it names is read from the body, or else it is a command itself.
+    pub(crate) fn read(uri: &Uri, body: Bytes) -> Result<Request, Refusal> {
+        match uri.path() {
+            "/" if body.is_empty() => Err(Refusal::Empty),
+            "/" => Ok(Request::One(parsed(&body, r#"a command, like ["GET","key"]"#)?)),
+            "/pipeline" => commands(&body).map(Request::Pipeline),
+            "/multi-exec" => commands(&body).map(Request::Transaction),
+            path => Ok(Request::One(in_path(path, uri.query().unwrap_or_default(), body))),
+        }
+    }
+}
+
+/// The whole body. One that is too large is read to its end too, else its sender might never read why it is refused.
+pub(crate) async fn whole(body: Body) -> Result<Bytes, Refusal> {
+    let (mut read, mut bytes) = (BytesMut::new(), 0);
+    let mut chunks = body.into_data_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(Refusal::Broken)?;
+        bytes += chunk.len();
+        if bytes <= LIMIT {
+            read.extend_from_slice(&chunk);
+        }
+    }
+    if bytes > LIMIT { Err(Refusal::TooLarge { limit: LIMIT, bytes }) } else { Ok(read.freeze()) }
+}
+
+fn commands(body: &[u8]) -> Result<Vec<Command>, Refusal> {
+    let commands: Vec<Command> = parsed(body, r#"commands, like [["GET","key"]]"#)?;
+    if commands.is_empty() { Err(Refusal::NoCommands) } else { Ok(commands) }
+}
+
+fn parsed<'a, T: Deserialize<'a>>(body: &'a [u8], expected: &'static str) -> Result<T, Refusal> {
+    serde_json::from_slice(body).map_err(|why| Refusal::Json { expected, why })
+}
+
+/// The segments of a path, then the body if there is one, then the query.
+fn in_path(path: &str, query: &str, body: Bytes) -> Command {
+    let segments = path.trim_start_matches('/').split('/');
+    let segments = segments.map(|segment| percent_decode_str(segment).collect());
+    let body = Some(Vec::from(body)).filter(|body| !body.is_empty());
+    let query = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| !Token::is_parameter(name));
+    let query = query.flat_map(|(name, value)| [Some(name), Some(value).filter(|value| !value.is_empty())]);
+    let query = query.flatten().map(|word| word.into_owned().into_bytes());
+    Command::new(segments.chain(body).chain(query).map(Word).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(uri: &str, body: &[u8]) -> Result<Request, Refusal> {
+        Request::read(&uri.parse().unwrap(), Bytes::copy_from_slice(body))
+    }
+
+    fn words(words: &[&[u8]]) -> Command {
+        Command::new(words.iter().map(|word| Word(word.to_vec())).collect())
+    }
+
+    #[test]
+    fn a_path_is_a_command_with_the_body_and_the_query_behind_it() {
+        for (uri, body, expected) in [
+            ("/get/foo", &b""[..], &[&b"get"[..], b"foo"][..]),
+            ("/ping", b"", &[b"ping"]),
+            ("/set/foo?EX=100", b"bar", &[b"set", b"foo", b"bar", b"EX", b"100"]),
+            ("/set/foo/bar?_token=t&nx&EX=1", b"", &[b"set", b"foo", b"bar", b"nx", b"EX", b"1"]),
+            ("/set/a%2Fb%20c/%ff%00+?x=a+b", b"", &[b"set", b"a/b c", b"\xff\0+", b"x", b"a b"]),
+            ("/set/foo/", b"", &[b"set", b"foo", b""]),
+            ("/set/foo", b"\xff\x00", &[b"set", b"foo", b"\xff\0"]),
+            ("/Pipeline", b"", &[b"Pipeline"]),
+        ] {
+            assert_eq!(read(uri, body).unwrap(), Request::One(words(expected)), "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_body_is_one_command_or_several() {
+        let (set, get) = (words(&[b"SET", b"k", b"1"]), words(&[b"GET", b"k"]));
+        assert_eq!(read("/?_token=t", br#"["GET","k"]"#).unwrap(), Request::One(get));
+        let get = words(&[b"GET", b"k"]);
+        let two = br#"[["SET","k",1],["GET","k"]]"#;
+        assert_eq!(read("/multi-exec", two).unwrap(), Request::Transaction(vec![set, get]));
+        let both = vec![words(&[b"SET", b"k", b"1"]), words(&[])];
+        assert_eq!(read("/pipeline", br#"[["SET","k",1],[]]"#).unwrap(), Request::Pipeline(both));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told() {
+        for (uri, body, says) in [
+            ("/", &b""[..], "ERR empty command"),
+            ("/", b"GET k", "ERR the body cannot be read as a command, like"),
+            ("/", b"[\"GET\",\"\xff\"]", "ERR the body cannot be read as a command"),
+            ("/pipeline", b"", "ERR the body cannot be read as commands, like [["),
+            ("/pipeline", br#"["GET","k"]"#, "ERR the body cannot be read as commands"),
+            ("/pipeline", b"[]", "ERR empty pipeline"),
+            ("/multi-exec", b"[]", "ERR empty pipeline"),
+        ] {
+            let refusal = read(uri, body).unwrap_err().to_string();
+            assert!(refusal.starts_with(says), "{uri}: {refusal}");
+        }
+    }
+}
