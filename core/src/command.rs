@@ -227,18 +227,18 @@ pub enum Due {
 }
 
 impl Due {
+    /// Checks that it is at most 10 years off, given the wall clock.
+    pub fn validate(self, now: UnixMs) -> Result<(), Invalid> {
+        let ms = self.distance_ms(now);
+        if ms > DELAY_MAX_MS { Err(Invalid::Delay(Duration::from_millis(ms))) } else { Ok(()) }
+    }
+
     /// How far off it is by a wall clock, in milliseconds; for limits only.
     pub(crate) fn distance_ms(self, now: UnixMs) -> u64 {
         match self {
             Due::After { ms } => ms,
             Due::At(at) => at.since(now),
         }
-    }
-
-    /// Checks that it is at most 10 years off, given the wall clock.
-    pub fn validate(self, now: UnixMs) -> Result<(), Invalid> {
-        let ms = self.distance_ms(now);
-        if ms > DELAY_MAX_MS { Err(Invalid::Delay(Duration::from_millis(ms))) } else { Ok(()) }
     }
 }
 

@@ -40,7 +40,7 @@ pub struct Terms {
 }
 
 /// When a job is to be due, if that is said.
-pub fn due(delay: Option<Span>, at: Option<Time>) -> Result<Option<Due>, Problem> {
+pub(crate) fn due(delay: Option<Span>, at: Option<Time>) -> Result<Option<Due>, Problem> {
     match (delay, at) {
         (Some(_), Some(_)) => Err(Problem::bad("bad_due", "delay and at exclude each other: give one")),
         (delay, at) => Ok(delay.map(Due::from).or(at.map(Due::from))),
@@ -76,9 +76,9 @@ impl Draft {
 
 /// What became of a job that was published, by what the engine answered.
 pub fn published(answer: Result<Answer, Fault>, is_named: bool) -> Result<Published, Problem> {
-    let published = answer.map_err(Problem::from).and_then(|answer| {
-        Published::try_from(answer).map_err(|other| Problem::broken(format!("unexpected answer {other:?}")))
-    });
+    let published = answer
+        .map_err(Problem::from)
+        .and_then(|answer| Published::try_from(answer).map_err(|_| unexpected()));
     published.map_err(|problem| unpublished(problem, is_named))
 }
 
@@ -87,4 +87,80 @@ pub fn unpublished(problem: Problem, is_named: bool) -> Problem {
     const UNKNOWN: &str = "it is not known whether Redis accepted the job: look for it, or publish it again if it may \
                            run twice; with an id or an Idempotency-Key it could be repeated safely";
     if problem.code == "unknown" && !is_named { Problem::unknown(UNKNOWN) } else { problem }
+}
+
+/// An engine answered something else than it was asked.
+pub(crate) fn unexpected() -> Problem {
+    Fault::Broken("an answer to another question".to_owned()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use delayline_core::Refusal;
+
+    const TERMS: Terms = Terms { now: UnixMs(1_000), max_payload: 4, timeout_ms: 9_000 };
+
+    fn job(draft: Draft) -> Result<NewJob, Problem> {
+        draft.into_job("q".parse().unwrap(), TERMS, || "drawn".parse().unwrap())
+    }
+
+    #[test]
+    fn a_draft_becomes_the_job_it_describes() {
+        let draft = Draft {
+            id: Some("a".parse().unwrap()),
+            replace: true,
+            due: Some(Due::After { ms: 5_000 }),
+            attempts: Some(3),
+            backoff: Some(Backoff::None),
+            ttl: Some(Span(6_000)),
+            content_type: Some("a/b".into()),
+            headers: vec![("x".into(), "y".into())],
+            body: Bytes::from_static(b"1234"),
+        };
+        let expected = NewJob {
+            replace: true,
+            due: Due::After { ms: 5_000 },
+            ttl_ms: Some(6_000),
+            attempts: Some(3),
+            backoff: Some(Backoff::None),
+            content_type: Some("a/b".into()),
+            headers: vec![("x".into(), "y".into())],
+            published: UnixMs(1_000),
+            timeout_ms: 9_000,
+            ..NewJob::new("q".parse().unwrap(), "a".parse().unwrap(), Bytes::from_static(b"1234"))
+        };
+        assert_eq!(job(draft).unwrap(), expected);
+        let drawn = job(Draft::default()).unwrap();
+        assert_eq!((drawn.id.as_str(), drawn.generated, drawn.due), ("drawn", true, Due::After { ms: 0 }));
+    }
+
+    #[test]
+    fn a_draft_that_cannot_be_is_refused() {
+        for (draft, code) in [
+            (Draft { body: Bytes::from_static(b"12345"), ..Draft::default() }, "payload_too_large"),
+            (Draft { attempts: Some(0), ..Draft::default() }, "bad_attempts"),
+            (Draft { ttl: Some(Span(0)), ..Draft::default() }, "ttl_too_short"),
+            (Draft { ttl: Some(Span(u64::MAX)), ..Draft::default() }, "ttl_too_long"),
+            (Draft { due: Some(Due::At(UnixMs(u64::MAX))), ..Draft::default() }, "delay_too_long"),
+            (Draft { backoff: Some(Backoff::Ladder(Vec::new())), ..Draft::default() }, "bad_backoff"),
+            (Draft { replace: true, ..Draft::default() }, "bad_option"),
+        ] {
+            assert_eq!(job(draft).unwrap_err().code, code);
+        }
+    }
+
+    #[test]
+    fn whoever_gave_no_id_is_told_to_look() {
+        for (fault, is_named, code, says) in [
+            (Fault::Unknown, true, "unknown", "repeat it with the same id"),
+            (Fault::Unknown, false, "unknown", "with an id or an Idempotency-Key"),
+            (Fault::NotSent(Some(Refusal::Loading)), false, "not_sent", "still loading"),
+        ] {
+            let problem = published(Err(fault), is_named).unwrap_err();
+            assert_eq!(problem.code, code);
+            assert!(problem.detail.contains(says), "{}", problem.detail);
+        }
+        assert_eq!(published(Ok(Answer::Taken(Vec::new())), true).unwrap_err().code, "broken");
+    }
 }

@@ -6,7 +6,9 @@ use delayline_core::{Backoff, JobId, Published, Span};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{Draft, Encoding, Problem, Time, Written, due};
+use crate::draft::due;
+use crate::payload::Encoding;
+use crate::{Draft, Problem, Time, Written};
 
 /// A job of a batch.
 #[derive(Deserialize)]

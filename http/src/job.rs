@@ -3,7 +3,8 @@ use std::collections::BTreeMap;
 use delayline_core::{Backoff, Contents, Inspected, Job, Place, QueueName};
 use serde::Serialize;
 
-use crate::{Payload, Time, Written};
+use crate::payload::Payload;
+use crate::{Time, Written};
 
 /// A delivered job as JSON.
 #[derive(Debug, Serialize)]

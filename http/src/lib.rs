@@ -8,33 +8,44 @@
 //! answer.
 #![forbid(unsafe_code)]
 
+mod batch;
+mod bearer_token;
 pub mod body;
+mod call;
 mod document;
 mod draft;
 mod headers;
 pub mod item;
 mod job;
+mod jobs;
 mod options;
 mod payload;
 mod problem;
+mod publish;
 pub mod push;
+mod question;
 mod queue;
+mod readable;
 mod response;
 mod segment;
 mod timestamp;
-mod token;
 mod written;
 
+pub use batch::{Batch, Form, NDJSON};
+pub use bearer_token::BearerToken;
+pub use call::{Asked, Call};
 pub use document::Document;
-pub use draft::{Draft, Terms, due, published, unpublished};
+pub use draft::{Draft, Terms, published, unpublished};
 pub use headers::Headers;
 pub use job::{Kept, Taken, joined, state};
+pub use jobs::{Cancel, Inspect, Reschedule};
 pub use options::Options;
-pub use payload::{Encoding, Payload, essence, is_json, is_unstated};
+pub use payload::{essence, is_json, is_unstated};
 pub use problem::Problem;
-pub use queue::{Queue, Sizes};
+pub use publish::Publish;
+pub use question::{Question, inspected};
+pub use queue::{Queue, Show, Sizes, etag, no_such_queue};
 pub use response::Response;
 pub use segment::{Segment, named};
 pub use timestamp::{Time, TimeError};
-pub use token::Token;
 pub use written::Written;

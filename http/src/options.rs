@@ -70,12 +70,14 @@ impl Options {
 
     /// The option of that name, as often as it is given.
     pub fn all<T: FromStr<Err: Display>>(&mut self, name: &'static str) -> Result<Vec<T>, Problem> {
+        let texts = self.texts(name);
+        let values = texts.iter().map(|text| text.parse()).collect::<Result<_, _>>();
+        values.map_err(|error| Problem::bad("bad_option", format!("{name}: {error}")))
+    }
+
+    fn texts(&mut self, name: &'static str) -> Vec<String> {
         self.known.push(name);
-        self.given
-            .extract_if(.., |given| given.name == name)
-            .map(|given| given.value.parse())
-            .collect::<Result<_, _>>()
-            .map_err(|error| Problem::bad("bad_option", format!("{name}: {error}")))
+        self.given.extract_if(.., |given| given.name == name).map(|given| given.value).collect()
     }
 
     /// The headers of a job, from `Delayline-Header-*`. HTTP has no case in names: they are in lower case.

@@ -1,10 +1,10 @@
 use base64ct::{Base64, Encoding as _};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::Problem;
+use crate::readable::Readable;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const BYTES: &str = "application/octet-stream";
@@ -12,7 +12,7 @@ const BYTES: &str = "application/octet-stream";
 /// How a payload is written within JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Encoding {
+pub(crate) enum Encoding {
     /// As the JSON it is.
     #[default]
     Json,
@@ -24,7 +24,7 @@ pub enum Encoding {
 
 impl Encoding {
     /// The content type that makes a payload come back as it was sent, if the publisher names none.
-    pub fn content_type(self) -> Option<&'static str> {
+    pub(crate) fn content_type(self) -> Option<&'static str> {
         match self {
             Encoding::Json => None,
             Encoding::Text => Some(TEXT),
@@ -33,7 +33,7 @@ impl Encoding {
     }
 
     /// The bytes that `payload` stands for.
-    pub fn decode(self, payload: &RawValue) -> Result<Bytes, Problem> {
+    pub(crate) fn decode(self, payload: &RawValue) -> Result<Bytes, Problem> {
         if self == Encoding::Json {
             return Ok(Bytes::copy_from_slice(payload.get().as_bytes()));
         }
@@ -51,14 +51,14 @@ impl Encoding {
 
 /// A payload within JSON.
 #[derive(Debug, Serialize)]
-pub struct Payload {
+pub(crate) struct Payload {
     encoding: Encoding,
     payload: Box<RawValue>,
 }
 
 impl Payload {
     /// Writes `body` as JSON where it is said to be JSON, or nothing is said, and it is; else as text; else as base64.
-    pub fn new(content_type: Option<&str>, body: &[u8]) -> Payload {
+    pub(crate) fn new(content_type: Option<&str>, body: &[u8]) -> Payload {
         let media_type = content_type.map(essence);
         let may_be_json =
             media_type.as_deref().is_none_or(|essence| is_unstated(essence) || is_json(essence));
@@ -89,10 +89,9 @@ pub fn essence(content_type: &str) -> String {
     content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// JSON that every reader can read: [`Value`] also refuses depths, numbers and escapes at which others stumble, and one
-/// such payload would make the whole answer unreadable.
+/// JSON that is [`Readable`] for all: one payload that is not would make the whole answer unreadable.
 fn inline(body: &[u8]) -> Option<Box<RawValue>> {
-    serde_json::from_slice::<Value>(body).ok()?;
+    serde_json::from_slice::<Readable>(body).ok()?;
     serde_json::from_slice(body).ok()
 }
 

@@ -213,3 +213,48 @@ fn title(status: u16) -> &'static str {
         _ => "Error",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use delayline_core::{Ceiling, Full, QueueConfig, QueueName, Refusal};
+
+    #[test]
+    fn a_problem_is_written_as_rfc_9457_has_it() {
+        let problem = Problem::queue_full("full").with_job(&17);
+        let response = Response::from(problem);
+        assert_eq!(response.status, 429);
+        assert_eq!(
+            response.headers,
+            [("content-type", "application/problem+json".to_owned()), ("retry-after", "10".to_owned())]
+        );
+        assert_eq!(
+            response.body,
+            r#"{"title":"Too Many Requests","status":429,"code":"queue_full","detail":"full","job":17}"#
+        );
+    }
+
+    #[test]
+    fn each_fault_has_its_status_and_code() {
+        let queue = || -> QueueName { "q".parse().unwrap() };
+        let full = Full { jobs: 1, dead: 0, bytes: 1, ceiling: Ceiling { jobs: 1, bytes: 0 } };
+        let config = QueueConfig { attempts: Some(0), ..QueueConfig::default() }.validate().unwrap_err();
+        let record = RecordError::MetadataTooLong { bytes: 4_000, limit: 3_071 };
+        for (fault, status, code) in [
+            (Fault::NotSent(None), 503, "not_sent"),
+            (Fault::NotSent(Some(Refusal::OutOfMemory)), 503, "not_sent"),
+            (Fault::Unknown, 503, "unknown"),
+            (Fault::QueueFull { queue: queue(), full }, 429, "queue_full"),
+            (Fault::Moved { queue: queue(), epoch: 2 }, 502, "moved"),
+            (Fault::Record(record), 400, "bad_job"),
+            (Fault::Config(config), 502, "broken"),
+            (Fault::Broken("?".into()), 502, "broken"),
+            (Fault::Draining, 503, "shutting_down"),
+        ] {
+            let detail = fault.to_string();
+            let problem = Problem::from(fault);
+            assert_eq!((problem.status, problem.code, problem.detail), (status, code, detail));
+        }
+        assert_eq!(Problem::from(Backlogged(())).code, "busy");
+    }
+}

@@ -1,7 +1,16 @@
-use delayline_core::{Counters, QueueName, Stats};
+use delayline_core::{Ask, Counters, QueueName, Stats};
 use serde::{Serialize, Serializer};
 
-use crate::{Document, Time};
+use crate::{Document, Options, Problem, Response, Time};
+
+/// `GET queues/{queue}`: shows a queue.
+#[derive(Debug)]
+pub struct Show {
+    /// Which.
+    pub queue: QueueName,
+    /// How many hours of delayed jobs are counted.
+    pub hours: u8,
+}
 
 /// A queue as JSON.
 #[derive(Debug, Serialize)]
@@ -48,6 +57,29 @@ fn by_name<S: Serializer>(counters: &Counters, serializer: S) -> Result<S::Ok, S
     serializer.collect_map(counters.named())
 }
 
+impl Show {
+    /// Reads its options.
+    pub fn read(queue: QueueName, mut options: Options) -> Result<Show, Problem> {
+        let hours = options.in_range("hours", 0..=48)?.unwrap_or(24);
+        options.finish()?;
+        Ok(Show { queue, hours })
+    }
+
+    /// What the queue is asked.
+    pub fn ask(&self) -> Ask {
+        Ask::Stats { queue: self.queue.clone(), hours: self.hours }
+    }
+
+    /// The answer, given what the queue counts.
+    pub fn answer(&self, stats: Stats) -> Result<Response, Problem> {
+        if stats.born.is_none() {
+            return Err(no_such_queue(&self.queue));
+        }
+        let etag = etag(stats.cfgver);
+        Ok(Response::json(200, &Queue::new(&self.queue, stats)).header("etag", etag))
+    }
+}
+
 impl Queue {
     /// The queue by what it counts.
     pub fn new(queue: &QueueName, stats: Stats) -> Queue {
@@ -69,4 +101,14 @@ impl Queue {
             forward_error: stats.forward_error,
         }
     }
+}
+
+/// The version of a config as the header `ETag`.
+pub fn etag(cfgver: u64) -> String {
+    format!("\"{cfgver}\"")
+}
+
+/// There is no such queue.
+pub fn no_such_queue(queue: &QueueName) -> Problem {
+    Problem::not_found("no_such_queue", format!("there is no queue {queue}: its first job makes it"))
 }

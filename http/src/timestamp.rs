@@ -41,15 +41,17 @@ impl std::str::FromStr for Time {
     fn from_str(text: &str) -> Result<Time, TimeError> {
         let refused = || TimeError(text.chars().take(80).collect());
         let at = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| refused())?;
-        let ms = (at.unix_timestamp_nanos() + 999_999).div_euclid(1_000_000);
+        let ms = at.unix_timestamp() * 1_000 + i64::from(at.nanosecond().div_ceil(1_000_000));
         u64::try_from(ms).map(|ms| Time(UnixMs(ms))).map_err(|_| refused())
     }
 }
 
 impl std::fmt::Display for Time {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let at = OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0.0) * 1_000_000).unwrap_or(LAST);
-        let ((year, month, day), (hour, minute, second, ms)) = (at.to_calendar_date(), at.to_hms_milli());
+        let (seconds, ms) = (i64::try_from(self.0.0 / 1_000), self.0.0 % 1_000);
+        let at = seconds.ok().and_then(|seconds| OffsetDateTime::from_unix_timestamp(seconds).ok());
+        let at = at.unwrap_or(LAST);
+        let ((year, month, day), (hour, minute, second)) = (at.to_calendar_date(), at.to_hms());
         let month = u8::from(month);
         write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
     }
@@ -82,7 +84,18 @@ mod tests {
     fn reads_offsets_and_rounds_up() {
         assert_eq!("2026-11-21T11:00:05+01:00".parse::<Time>().unwrap().0, UnixMs(1_795_255_205_000));
         assert_eq!("2026-11-21T10:00:05.0000001Z".parse::<Time>().unwrap().0, UnixMs(1_795_255_205_001));
-        for text in ["", "tomorrow", "2026-11-21", "2026-11-21T10:00:05", "1969-12-31T23:59:59Z"] {
+        assert_eq!("2026-11-21 10:00:05z".parse::<Time>().unwrap().0, UnixMs(1_795_255_205_000));
+        for text in [
+            "",
+            "tomorrow",
+            "2026-11-21",
+            "2026-11-21T10:00:05",
+            "2026-11-21T10:00Z",
+            "2026-11-21T10:00:05+01",
+            "2026-02-30T10:00:05Z",
+            "1969-12-31T23:59:59Z",
+            "1969-12-31T23:59:59.001Z",
+        ] {
             assert!(text.parse::<Time>().unwrap_err().to_string().contains("write RFC 3339"), "{text}");
         }
     }

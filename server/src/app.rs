@@ -3,13 +3,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use delayline_http::body::PayloadLimit;
-use delayline_http::{Draft, Kept, Problem, unpublished};
-use delayline_tokio::{Client, Error, JobId, Published, QueueName, Stats};
+use delayline_http::{Draft, Problem, unpublished};
+use delayline_tokio::{Client, Error, Inspected, JobId, Published, QueueName, Stats};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
 
-use crate::rejection::{Rejection, problem};
+use crate::rejection::problem;
 use crate::{draft, metrics, recorder};
 
 const QUEUES_MEASURED: usize = 200;
@@ -60,8 +60,8 @@ impl App {
         &self,
         queue: &QueueName,
         drafts: Vec<Draft>,
-    ) -> Result<Vec<Result<Published, Problem>>, Rejection> {
-        let queue = self.client.bytes(queue)?;
+    ) -> Result<Vec<Result<Published, Problem>>, Problem> {
+        let queue = self.client.bytes(queue).map_err(problem)?;
         let named: Vec<bool> = drafts.iter().map(|draft| draft.id.is_some()).collect();
         let published =
             queue.publish_all(drafts.into_iter().map(|draft| draft::publish(draft, &queue))).await;
@@ -72,9 +72,9 @@ impl App {
     }
 
     /// A job in its queue, whatever its state.
-    pub(crate) async fn kept(&self, queue: &QueueName, id: &JobId) -> Result<Option<Kept>, Rejection> {
-        let job = self.client.bytes(queue)?.inspect(id).await?;
-        Ok(job.map(|job| Kept::new(queue, job)))
+    pub(crate) async fn inspect(&self, queue: &QueueName, id: &JobId) -> Result<Option<Inspected>, Problem> {
+        let queue = self.client.bytes(queue).map_err(problem)?;
+        queue.inspect(id).await.map_err(problem)
     }
 
     /// All metrics as Prometheus text; queues are measured anew when what is known of them is old.

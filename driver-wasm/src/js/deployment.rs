@@ -25,6 +25,9 @@ const OPENING: Token = Token(u64::MAX);
 const IDLE_MAX: usize = 8;
 /// How much longer than its engine a call waits, so that it is the engine that tells what became of it.
 const PATIENCE_MS: u64 = 500;
+/// What is said of a job without an id when nobody knows whether it was accepted.
+const NAMELESS: &str = "it is not known whether Redis accepted the job: publish it again if it may run twice; with an id \
+                        it could be repeated safely";
 
 /// A deployment behind a REST endpoint, and engines to ask it.
 ///
@@ -107,6 +110,7 @@ impl Deployment {
         let wait_ms = wants.iter().map(Want::wait_ms).max().unwrap_or(0);
         let linger_ms = if wait_ms > 0 { self.config.flight_ms } else { 0 };
         let mut outcomes: Vec<Option<Result<Answer, Problem>>> = Vec::with_capacity(wants.len());
+        let nameless: Vec<bool> = wants.iter().map(Want::is_nameless).collect();
         let mut count = 0;
         if !self.opened.get() {
             let want = Want::Ask(Ask::Open { shards: self.shards });
@@ -136,11 +140,14 @@ impl Deployment {
             }
         }
         let trouble = world.trouble.into_inner();
-        let shown = outcomes.into_iter().map(|outcome| {
+        let shown = outcomes.into_iter().zip(nameless).map(|(outcome, nameless)| {
             let answer = outcome.unwrap_or_else(|| Err(unanswered()));
-            answer
-                .map_err(|problem| Thrown::from(problem).caused_by(trouble.clone()))
-                .and_then(|answer| shown(answer, self.shards))
+            let failed = |problem: Problem| match problem.code {
+                "unknown" if nameless => Problem::unknown(NAMELESS),
+                _ => problem,
+            };
+            let answer = answer.map_err(|problem| Thrown::from(failed(problem)).caused_by(trouble.clone()));
+            answer.and_then(|answer| shown(answer, self.shards))
         });
         Ok(shown.collect())
     }
@@ -175,6 +182,11 @@ impl Deployment {
 }
 
 impl Want {
+    /// Whether nobody can repeat it: it publishes a job whose id was drawn.
+    fn is_nameless(&self) -> bool {
+        matches!(self, Want::Publish(job) if job.generated)
+    }
+
     fn wait_ms(&self) -> u64 {
         match self {
             Want::Take(take) => take.wait_ms,

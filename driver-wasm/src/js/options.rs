@@ -2,7 +2,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use delayline_core::UnixMs;
-use delayline_http::{Problem, Time};
+use delayline_http::Problem;
 use js_sys::{Date, Function, Object, Reflect};
 use wasm_bindgen::prelude::*;
 
@@ -87,10 +87,10 @@ impl Options {
     }
 
     /// A point in time: a `Date`, or milliseconds since 1970.
-    pub(super) fn time(&mut self, name: &'static str) -> Result<Option<Time>, Problem> {
+    pub(super) fn time(&mut self, name: &'static str) -> Result<Option<UnixMs>, Problem> {
         let Some(value) = self.get(name)? else { return Ok(None) };
         let ms = value.dyn_ref::<Date>().map(Date::get_time).or_else(|| value.as_f64());
-        let at = ms.and_then(whole).map(|ms| Some(Time(UnixMs(ms))));
+        let at = ms.and_then(whole).map(|ms| Some(UnixMs(ms)));
         at.ok_or_else(|| bad(format!("{name} must be a valid Date, or a number of milliseconds since 1970")))
     }
 

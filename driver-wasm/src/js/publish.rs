@@ -1,5 +1,5 @@
 use delayline_core::{Ask, Due, QueueName, Span};
-use delayline_http::{Draft, Problem, due, named};
+use delayline_http::{Draft, Problem, named};
 use wasm_bindgen::prelude::*;
 
 use super::options::Options;
@@ -94,11 +94,12 @@ fn read(payload: &JsValue, mut options: Options) -> Result<Draft, Problem> {
 
 /// When, if that is said.
 fn when(options: &mut Options) -> Result<Option<Due>, Problem> {
-    let (delay, at) = (options.ms("delayMs")?, options.time("at")?);
-    if delay.is_some() && at.is_some() {
-        return Err(Problem::bad("bad_due", "delayMs and at exclude each other: give one"));
+    match (options.ms("delayMs")?, options.time("at")?) {
+        (Some(_), Some(_)) => {
+            Err(Problem::bad("bad_due", "delayMs and at exclude each other: give one"))
+        }
+        (delay, at) => Ok(delay.map(|ms| Due::After { ms }).or(at.map(Due::At))),
     }
-    due(delay.map(Span), at)
 }
 
 /// Another due time for a job.

@@ -13,11 +13,11 @@ impl<S: Sync> FromRequestParts<S> for Said {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Said, Rejection> {
         let query = parts.uri.query().unwrap_or_default();
-        Ok(Said(Options::new(query, &headers(&parts.headers))?))
+        Ok(Said(Options::new(query, &headers_of(&parts.headers))?))
     }
 }
 
 /// The headers as the API reads them.
-pub(crate) fn headers(headers: &HeaderMap) -> Headers<'_> {
+pub(crate) fn headers_of(headers: &HeaderMap) -> Headers<'_> {
     headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect()
 }

@@ -1,9 +1,9 @@
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName, header};
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use delayline_http::{Document, Options, Problem, Queue, Written};
+use delayline_http::{Document, Options, Problem, Show, Written, etag, no_such_queue};
 use delayline_tokio::{Cursor, Error, QueueName};
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use super::options::Said;
 use super::path::InPath;
 use crate::app::Shared;
 use crate::body::{self, Empty};
-use crate::rejection::Rejection;
+use crate::rejection::{Rejection, respond};
 
 pub(super) async fn list(State(app): State<Shared>, Said(mut options): Said) -> Result<Response, Rejection> {
     let cursor: Option<Cursor> = options.read("cursor")?;
@@ -25,15 +25,11 @@ pub(super) async fn list(State(app): State<Shared>, Said(mut options): Said) -> 
 pub(super) async fn show(
     State(app): State<Shared>,
     InPath(queue): InPath<QueueName>,
-    Said(mut options): Said,
+    Said(options): Said,
 ) -> Result<Response, Rejection> {
-    let hours = options.in_range("hours", 0..=48)?.unwrap_or(24);
-    options.finish()?;
-    let stats = app.client.bytes(&queue)?.stats(hours).await?;
-    if stats.born.is_none() {
-        return Err(no_such_queue(&queue).into());
-    }
-    Ok((etag(stats.cfgver), Json(Queue::new(&queue, stats))).into_response())
+    let show = Show::read(queue, options)?;
+    let stats = app.client.bytes(&show.queue)?.stats(show.hours).await?;
+    Ok(respond(show.answer(stats)?))
 }
 
 pub(super) async fn configure(
@@ -56,7 +52,7 @@ pub(super) async fn configure(
     match app.client.bytes(&queue)?.configure(config.clone(), replaces).await {
         Ok(cfgver) => {
             let body = json!({ "cfgver": cfgver, "config": Document::from(config) });
-            Ok((etag(cfgver), Json(body)).into_response())
+            Ok(([(header::ETAG, etag(cfgver))], Json(body)).into_response())
         }
         Err(Error::Conflict { cfgver, .. }) => {
             let detail = format!(
@@ -95,7 +91,7 @@ async fn set_paused(
     options.finish()?;
     let queue = app.client.bytes(&queue)?;
     let cfgver = if paused { queue.pause().await? } else { queue.resume().await? };
-    Ok((etag(cfgver), Json(json!({ "paused": paused, "cfgver": cfgver }))).into_response())
+    Ok(([(header::ETAG, etag(cfgver))], Json(json!({ "paused": paused, "cfgver": cfgver }))).into_response())
 }
 
 pub(super) async fn destroy(
@@ -110,10 +106,6 @@ pub(super) async fn destroy(
     Ok(Json(json!({ "queue": queue.as_str(), "destroyed": destroyed })).into_response())
 }
 
-fn etag(cfgver: u64) -> [(HeaderName, String); 1] {
-    [(header::ETAG, format!("\"{cfgver}\""))]
-}
-
 /// The version that `If-Match` names, with quotes or without; `*` is any.
 fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
@@ -125,8 +117,4 @@ fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let refused =
         || Problem::bad("bad_header", "If-Match is no version: pass the ETag or cfgver of the queue");
     bare.parse().map(Some).map_err(|_| refused())
-}
-
-fn no_such_queue(queue: &QueueName) -> Problem {
-    Problem::not_found("no_such_queue", format!("there is no queue {queue}: its first job makes it"))
 }

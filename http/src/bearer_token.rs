@@ -11,23 +11,23 @@ const SCHEME: &str = "bearer";
 ///
 /// Only its hash is kept, and it is not printed.
 #[derive(Clone)]
-pub struct Token(CtOutput<Sha256>);
+pub struct BearerToken(CtOutput<Sha256>);
 
-impl Token {
+impl BearerToken {
     /// The token of this text.
-    pub fn new(text: &str) -> Token {
-        Token(hash(text.as_bytes()))
+    pub fn new(text: &str) -> BearerToken {
+        BearerToken(hash(text.as_bytes()))
     }
 
     /// Lets a request in if it has one of the tokens, in a time that does not depend on how much of one it has.
-    pub fn admit(tokens: &[Token], headers: &Headers<'_>) -> Result<(), Problem> {
+    pub fn admit(tokens: &[BearerToken], headers: &Headers<'_>) -> Result<(), Problem> {
         let refused =
             |detail| Err(Problem::new(401, "unauthorized", detail).header("www-authenticate", "Bearer"));
         let Some(given) = headers.get("authorization").and_then(bearer) else {
             return refused("no token is given: send the header Authorization: Bearer TOKEN");
         };
         let given = hash(given);
-        let known = tokens.iter().any(|Token(token)| *token == given);
+        let known = tokens.iter().any(|BearerToken(token)| *token == given);
         if known {
             Ok(())
         } else {
@@ -36,9 +36,9 @@ impl Token {
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for BearerToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(..)")
+        f.write_str("BearerToken(..)")
     }
 }
 
@@ -58,9 +58,9 @@ mod tests {
     use super::*;
 
     fn admit(tokens: &[&str], authorization: Option<&[u8]>) -> Result<(), Problem> {
-        let tokens: Vec<Token> = tokens.iter().map(|token| Token::new(token)).collect();
+        let tokens: Vec<BearerToken> = tokens.iter().map(|token| BearerToken::new(token)).collect();
         let headers = authorization.into_iter().map(|value| ("Authorization", value)).collect();
-        Token::admit(&tokens, &headers)
+        BearerToken::admit(&tokens, &headers)
     }
 
     #[test]
@@ -93,6 +93,6 @@ mod tests {
             assert!(response.headers.contains(&("www-authenticate", "Bearer".to_owned())));
         }
         assert!(admit(&[], Some(b"Bearer s3cret")).is_err());
-        assert_eq!(format!("{:?}", Token::new("s3cret")), "Token(..)");
+        assert_eq!(format!("{:?}", BearerToken::new("s3cret")), "BearerToken(..)");
     }
 }
