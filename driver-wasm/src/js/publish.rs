@@ -95,9 +95,7 @@ fn read(payload: &JsValue, mut options: Options) -> Result<Draft, Problem> {
 /// When, if that is said.
 fn when(options: &mut Options) -> Result<Option<Due>, Problem> {
     match (options.ms("delayMs")?, options.time("at")?) {
-        (Some(_), Some(_)) => {
-            Err(Problem::bad("bad_due", "delayMs and at exclude each other: give one"))
-        }
+        (Some(_), Some(_)) => Err(Problem::bad("bad_due", "delayMs and at exclude each other: give one")),
         (delay, at) => Ok(delay.map(|ms| Due::After { ms }).or(at.map(Due::At))),
     }
 }
