@@ -235,7 +235,7 @@ impl Engine {
     }
 
     /// What Redis answered to a round trip, one reply a command in their order; missing ones count as lost. Replies that
-    /// come late, after a loss or a timeout, are welcome.
+    /// come later than was waited for are welcome; tickets that are not known are ignored.
     #[wasm_bindgen(js_name = handleReplies)]
     pub fn handle_replies(
         &mut self,
