@@ -2,7 +2,7 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
-use delayline_core::{Engine, Held, Job, Millis, Reply, Ticket, Transmit, Verdict};
+use delayline_core::{Engine, Held, Job, Millis, Refusal, Reply, Ticket, Transmit, Verdict};
 use futures_util::Stream;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -74,13 +74,14 @@ pub(crate) fn land(engine: &mut Engine, now: Millis, ticket: Ticket, landed: Lan
     }
 }
 
-/// What a round trip tells about Redis: `None` if it answered, else what is wrong.
+/// What a round trip tells about Redis: `None` if it answered, else what is wrong. That it does not know a script yet is an
+/// answer.
 pub(crate) fn trouble(landed: &Landed) -> Option<String> {
     match landed {
         Landed::Lost { why } => Some(why.clone()),
         Landed::Replies(replies) => match replies.first() {
             None => Some("an empty answer".to_owned()),
-            Some(Reply::Refused(refusal)) => Some(refusal.to_string()),
+            Some(Reply::Refused(refusal)) if *refusal != Refusal::NoScript => Some(refusal.to_string()),
             Some(_) => None,
         },
     }
