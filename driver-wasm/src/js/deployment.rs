@@ -52,6 +52,13 @@ pub(super) enum Want {
     Ask(Ask),
 }
 
+/// A call, and what became of it, once that is known.
+struct Asked {
+    /// Whether nobody can repeat it.
+    is_nameless: bool,
+    outcome: Option<Result<Answer, Problem>>,
+}
+
 impl Deployment {
     /// Reads `url`, `token`, `fetch`, `prefix`, `shards`, `timeoutMs`, `pollMs` and `maxPayloadBytes`.
     pub(super) fn read(given: &JsValue) -> Result<Deployment, Thrown> {
@@ -106,50 +113,54 @@ impl Deployment {
     pub(super) async fn ask_all(&self, wants: Vec<Want>) -> Result<Vec<Result<JsValue, Thrown>>, Thrown> {
         let mut engine = self.engine()?;
         let world = Watched { live: Live { redis: &self.redis, to: Nobody }, trouble: RefCell::default() };
-        let now = world.now();
         let wait_ms = wants.iter().map(Want::wait_ms).max().unwrap_or(0);
-        let linger_ms = if wait_ms > 0 { self.config.flight_ms } else { 0 };
-        let mut outcomes: Vec<Option<Result<Answer, Problem>>> = Vec::with_capacity(wants.len());
-        let nameless: Vec<bool> = wants.iter().map(Want::is_nameless).collect();
-        let mut count = 0;
-        if !self.opened.get() {
-            let want = Want::Ask(Ask::Open { shards: self.shards });
-            count += usize::from(want.put(&mut engine, now, OPENING, self.timeout_ms).is_ok());
-        }
-        for (token, want) in (0..).map(Token).zip(wants) {
-            let refused = want.put(&mut engine, now, token, self.timeout_ms).err();
-            count += usize::from(refused.is_none());
-            outcomes.push(refused.map(Err));
-        }
-        let limit_ms = wait_ms + self.timeout_ms + linger_ms + PATIENCE_MS;
-        let answered = {
-            let concluded = pin!(concluded(&world, &mut engine, count, linger_ms));
-            match select(concluded, pin!(timer::sleep(limit_ms))).await {
-                Either::Left((answered, _)) => answered,
-                Either::Right(_) => Vec::new(),
+        let mut asked = self.tell(&mut engine, world.now(), wants);
+        let waiting = asked.iter().filter(|asked| asked.outcome.is_none()).count();
+        for (token, answer) in self.answers(&world, &mut engine, waiting, wait_ms).await {
+            if token == OPENING {
+                self.note(answer)?;
+            } else if let Some(asked) = usize::try_from(token.0).ok().and_then(|n| asked.get_mut(n)) {
+                asked.outcome = Some(answer.map_err(Problem::from));
             }
-        };
+        }
         if engine.is_idle() && self.idle.borrow().len() < IDLE_MAX {
             self.idle.borrow_mut().push(engine);
         }
-        for (token, answer) in answered {
-            if token == OPENING {
-                self.note(answer)?;
-            } else if let Some(outcome) = usize::try_from(token.0).ok().and_then(|n| outcomes.get_mut(n)) {
-                *outcome = Some(answer.map_err(Problem::from));
-            }
-        }
         let trouble = world.trouble.into_inner();
-        let shown = outcomes.into_iter().zip(nameless).map(|(outcome, nameless)| {
-            let answer = outcome.unwrap_or_else(|| Err(unanswered()));
-            let failed = |problem: Problem| match problem.code {
-                "unknown" if nameless => Problem::unknown(NAMELESS),
-                _ => problem,
-            };
-            let answer = answer.map_err(|problem| Thrown::from(failed(problem)).caused_by(trouble.clone()));
-            answer.and_then(|answer| shown(answer, self.shards))
-        });
-        Ok(shown.collect())
+        Ok(asked.into_iter().map(|asked| asked.shown(trouble.as_deref(), self.shards)).collect())
+    }
+
+    /// Tells the engine, and answers what it has no room for.
+    fn tell(&self, engine: &mut Engine, now: Millis, wants: Vec<Want>) -> Vec<Asked> {
+        if !self.opened.get() {
+            let opening = Want::Ask(Ask::Open { shards: self.shards });
+            let told = opening.put(engine, now, OPENING, self.timeout_ms);
+            debug_assert!(told.is_ok(), "an idle engine has room");
+        }
+        let tell = |(token, want): (Token, Want)| {
+            let is_nameless = want.is_nameless();
+            let refused = want.put(engine, now, token, self.timeout_ms).err();
+            Asked { is_nameless, outcome: refused.map(Err) }
+        };
+        (0..).map(Token).zip(wants).map(tell).collect()
+    }
+
+    /// What the engine answers to so many calls; none of it if that takes too long.
+    async fn answers(
+        &self,
+        world: &Watched<'_>,
+        engine: &mut Engine,
+        waiting: usize,
+        wait_ms: u64,
+    ) -> Vec<(Token, Result<Answer, Fault>)> {
+        let linger_ms = if wait_ms > 0 { self.config.flight_ms } else { 0 };
+        let count = waiting + usize::from(!self.opened.get());
+        let concluded = pin!(concluded(world, engine, count, linger_ms));
+        let limit = pin!(timer::sleep(wait_ms + self.timeout_ms + linger_ms + PATIENCE_MS));
+        match select(concluded, limit).await {
+            Either::Left((answered, _)) => answered,
+            Either::Right(_) => Vec::new(),
+        }
     }
 
     /// A run as cron would start it.
@@ -209,6 +220,19 @@ impl Want {
                 let asked: Result<(), Backlogged<Request>> =
                     engine.request(now, token, Request { ask, timeout_ms });
                 asked.map_err(Problem::from)
+            }
+        }
+    }
+}
+
+impl Asked {
+    fn shown(self, trouble: Option<&str>, shards: Shards) -> Result<JsValue, Thrown> {
+        match self.outcome.unwrap_or_else(|| Err(unanswered())) {
+            Ok(answer) => shown(answer, shards),
+            Err(problem) => {
+                let is_lost = problem.code == "unknown" && self.is_nameless;
+                let problem = if is_lost { Problem::unknown(NAMELESS) } else { problem };
+                Err(Thrown::from(problem).caused_by(trouble))
             }
         }
     }

@@ -40,13 +40,14 @@ pub struct Thrown(Error);
 
 impl Thrown {
     /// Says what went wrong last on the way to Redis.
-    pub(super) fn caused_by(self, trouble: Option<String>) -> Thrown {
+    pub(super) fn caused_by(self, trouble: Option<&str>) -> Thrown {
         if let Some(trouble) = trouble {
-            self.0.set_cause(&Error::new(&trouble));
+            self.0.set_cause(&Error::new(trouble));
         }
         self
     }
 
+    /// Says something else besides.
     pub(super) fn with(self, name: &str, value: &JsValue) -> Thrown {
         set(self.0.unchecked_ref::<Object>(), name, value);
         self
