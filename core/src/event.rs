@@ -103,6 +103,13 @@ pub enum Fault {
     Draining,
 }
 
+impl Fault {
+    /// An answer that belongs to another question.
+    pub(crate) fn unexpected() -> Fault {
+        Fault::Broken("an answer to another question".into())
+    }
+}
+
 /// What a notification said. All of them may lie: they only cost a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Wakeup {

@@ -41,14 +41,14 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Whether a deployment that was opened with this layout and so many shards is the one that was asked for.
-    pub(crate) fn check(asked: Shards, layout: u32, found: Shards) -> Result<(), Failure> {
+    /// Whether a deployment is another than is asked for, by what it answered when it was opened.
+    pub(crate) fn if_other(asked: Shards, layout: u32, found: Shards) -> Result<(), Failure> {
         if layout > LAYOUT {
-            Err(Failure::Layout { found: layout, known: LAYOUT })
-        } else if found != asked {
-            Err(Failure::Shards { asked: asked.count(), found: found.count() })
-        } else {
-            Ok(())
+            return Err(Failure::Layout { found: layout, known: LAYOUT });
         }
+        if found != asked {
+            return Err(Failure::Shards { asked: asked.count(), found: found.count() });
+        }
+        Ok(())
     }
 }

@@ -7,12 +7,6 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
-// JavaScript's numbers are all f64; they are milliseconds and counts, far below its last exact integer.
-#![cfg_attr(
-    target_arch = "wasm32",
-    allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss)
-)]
-
 mod air;
 pub mod calls;
 mod failure;
@@ -22,10 +16,14 @@ mod fetch;
 pub mod js;
 mod limits;
 #[cfg(target_arch = "wasm32")]
+mod number;
+#[cfg(target_arch = "wasm32")]
 mod redis;
 pub mod rest;
 pub mod run;
 mod summary;
+#[cfg(any(test, all(target_arch = "wasm32", feature = "worker")))]
+mod target;
 #[cfg(target_arch = "wasm32")]
 mod timer;
 #[cfg(all(target_arch = "wasm32", feature = "worker"))]

@@ -8,6 +8,4 @@ mod request;
 mod value;
 
 pub use answer::{Answer, Cut, Landed, land};
-#[cfg(all(target_arch = "wasm32", feature = "js"))]
-pub(crate) use request::pipeline;
-pub use request::{Endpoint, EndpointError, Request};
+pub use request::{Endpoint, EndpointError, Request, carried, pipeline};

@@ -220,7 +220,7 @@ impl Run {
 
     fn opened(&mut self, answer: Result<Answer, Fault>) -> Result<(), Failure> {
         match answer {
-            Ok(Answer::Opened { layout, shards }) => Failure::check(self.shards, layout, shards),
+            Ok(Answer::Opened { layout, shards }) => Failure::if_other(self.shards, layout, shards),
             Ok(_) => Ok(()),
             Err(fault) => {
                 self.summary.trouble = Some(fault.to_string());

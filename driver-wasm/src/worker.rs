@@ -2,9 +2,14 @@
 
 mod config;
 mod deliver;
+mod opened;
 mod scheduled;
+mod serve;
+mod ticker;
 mod verdict;
 
 pub use config::{Config, ConfigError};
 pub use scheduled::run_scheduled;
+pub use serve::{serve, serve_and_ask};
+pub use ticker::{arm, ask, run_alarm};
 pub use verdict::IntoVerdict;

@@ -31,7 +31,7 @@ pub use secret::{Secret, SecretError};
 pub use signed::{Signed, Unverified};
 pub use targets::{OwnUrls, TargetError, Targets};
 pub use url::{Url, UrlError};
-pub use verdict::{Outcome, verdict};
+pub use verdict::{BODY_BYTES, Outcome, verdict};
 
 #[cfg(test)]
 mod tests {

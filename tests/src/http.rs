@@ -32,7 +32,15 @@ impl Http {
     /// # Panics
     /// If there is no answer.
     pub fn ask(&self, method: &str, path: &str, content_type: &str, body: &str) -> Response {
-        let answer = self.exchange(method, path, content_type, body);
+        self.ask_with(method, path, &[("Content-Type", content_type)], body)
+    }
+
+    /// The same with headers of its own.
+    ///
+    /// # Panics
+    /// If there is no answer.
+    pub fn ask_with(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
+        let answer = self.exchange(method, path, headers, body);
         let answer = answer.unwrap_or_else(|error| panic!("{method} {path}: {error}"));
         let (head, body) =
             answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{method} {path}: {answer:?}"));
@@ -40,13 +48,13 @@ impl Http {
         Response { status: status.unwrap_or_else(|| panic!("{head:?}")), body: body.to_string() }
     }
 
-    fn exchange(&self, method: &str, path: &str, content_type: &str, body: &str) -> io::Result<String> {
+    fn exchange(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> io::Result<String> {
         let mut stream = TcpStream::connect_timeout(&self.address, PATIENCE)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         let (len, mut sender) = (body.len(), stream.try_clone()?);
-        let head = format!(
-            "{method} {path} HTTP/1.0\r\nHost: test\r\nContent-Type: {content_type}\r\nContent-Length: {len}\r\n\r\n"
-        );
+        let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let head =
+            format!("{method} {path} HTTP/1.0\r\nHost: test\r\n{headers}Content-Length: {len}\r\n\r\n");
         thread::scope(|scope| {
             scope.spawn(move || {
                 sender.write_all(head.as_bytes())?;

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use super::asked::{Asked, Promise};
-use super::base::{Base, STUCK_MS, Timer};
+use super::base::{Base, STUCK_MS, Timer, set};
 use super::flight::{Batch, Flights, Landed, Lane};
 use super::grant::Granted;
 use super::held::{HeldJob, HeldJobs};
@@ -49,7 +49,7 @@ impl Consumer {
         }
         let hungry = match base.config.pump {
             Pumping::WhenDue => BTreeSet::new(),
-            _ => queues.keys().cloned().collect(),
+            _ => set(queues.keys().cloned()),
         };
         Consumer {
             queues,
@@ -175,7 +175,7 @@ impl Consumer {
         if base.draining {
             return;
         }
-        let mut order: Vec<(u64, QueueName)> = Vec::new();
+        let mut order: BTreeSet<(u64, QueueName)> = BTreeSet::new();
         self.hungry.retain(|queue| {
             let asked = self.queues.get(queue);
             order.extend(
@@ -183,7 +183,6 @@ impl Consumer {
             );
             asked.is_some()
         });
-        order.sort();
         let weights: u32 = order.iter().map(|(_, queue)| self.weight(queue)).sum();
         let free =
             u32::from(base.config.slots).saturating_sub(u32::try_from(self.held.len()).unwrap_or(u32::MAX));
@@ -240,7 +239,7 @@ impl Consumer {
     /// The shards that will get verdicts on jobs in hand.
     pub(super) fn shards(&self, shards: Shards) -> BTreeSet<Shard> {
         let queues = self.queues.iter().filter(|(_, asked)| asked.running > 0);
-        queues.map(|(queue, _)| shards.of(queue)).collect()
+        set(queues.map(|(queue, _)| shards.of(queue)))
     }
 
     fn weight(&self, queue: &QueueName) -> u32 {

@@ -184,7 +184,8 @@ impl Flights {
         let mut ready = self.ready.iter_mut();
         let (&shard, ids) = ready.find(|(_, ids)| !only_verdicts || ids.iter().any(is_verdict))?;
         if only_verdicts {
-            ids.make_contiguous().sort_by_key(|id| !is_verdict(id));
+            let (verdicts, others): (VecDeque<_>, VecDeque<_>) = ids.drain(..).partition(is_verdict);
+            ids.extend(verdicts.into_iter().chain(others));
         }
         let (mut taken, mut bytes) = (Vec::new(), 0);
         while let Some(id) = ids.front() {

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::base::{Base, STUCK_MS, Timer};
 use super::flight::{Flights, Landed, Lane};
 use crate::{
-    ClockModel, Command, Event, Forward, Identity, Key, Millis, Pumping, QueueName, Reply, Shard, UnixMicros,
-    UnixMs,
+    ClockModel, Command, Event, Forward, Identity, Key, Millis, Pumping, QueueName, Reply, Shard, Shards,
+    UnixMicros, UnixMs,
 };
 
 const ENTRIES: u16 = 64;
@@ -44,7 +44,7 @@ impl Pump {
     pub(super) fn new(base: &Base) -> Pump {
         let shards = match base.config.pump {
             Pumping::Never => BTreeMap::new(),
-            _ => base.config.shards.iter().map(|shard| (shard, Tending::default())).collect(),
+            _ => all(base.config.shards),
         };
         let mut pump = Pump { shards, queues: BTreeMap::new(), idle: BTreeSet::new(), active: false };
         pump.set_active(base, matches!(base.config.pump, Pumping::WhenDue | Pumping::Always));
@@ -270,7 +270,8 @@ impl Tending {
         let now = time.floor_ms();
         let is_cut = agenda.len() == usize::from(ENTRIES);
         let last = agenda.last().filter(|_| is_cut).and_then(|(_, at)| base.clock.ask_at(base.now, *at));
-        let mut next: BTreeMap<QueueName, UnixMs> = agenda.into_iter().collect();
+        let mut next = BTreeMap::new();
+        next.extend(agenda);
         if !alone {
             next.retain(|queue, _| looked.iter().any(|(own, _)| own == queue));
         }
@@ -304,6 +305,12 @@ impl Tending {
         }
         last.filter(|_| agenda.len() == usize::from(ENTRIES))
     }
+}
+
+fn all(shards: Shards) -> BTreeMap<Shard, Tending> {
+    let mut all = BTreeMap::new();
+    all.extend(shards.iter().map(|shard| (shard, Tending::default())));
+    all
 }
 
 /// The queues of a shard whose jobs are managed here.

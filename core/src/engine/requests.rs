@@ -180,7 +180,7 @@ impl Waiting {
             }
             Reply::Gone { .. } if matches!(self.ask, Ask::Inspect { .. }) => Answer::Inspected(None),
             Reply::Gone { .. } => Answer::Destroyed(None),
-            other => return Next::Answer(Err(Fault::Broken(alloc::format!("unexpected answer {other:?}")))),
+            _ => return Next::Answer(Err(Fault::unexpected())),
         };
         Next::Answer(Ok(answer))
     }

@@ -3,7 +3,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use super::base::{Base, BatchId, Timer};
+use super::base::{Base, BatchId, Timer, set};
 use super::flight::{Batch, Flights, Landed, Lane};
 use crate::{
     Answer, Command, Event, ExtendOutcome, Fault, Fence, Held, JobId, Key, Millis, QueueName, Reply,
@@ -100,12 +100,12 @@ impl Settler {
     /// The shards that get verdicts which are here, or on their way.
     pub(super) fn shards(&self, base: &Base) -> BTreeSet<Shard> {
         let queues = self.settles.iter().filter(|(_, lane)| !lane.is_empty());
-        queues.map(|(queue, _)| base.config.shards.of(queue)).collect()
+        set(queues.map(|(queue, _)| base.config.shards.of(queue)))
     }
 
     fn under_way(&self, base: &Base) -> BTreeSet<Shard> {
         let queues = self.settles.iter().filter(|(_, lane)| lane.flying.is_some());
-        queues.map(|(queue, _)| base.config.shards.of(queue)).collect()
+        set(queues.map(|(queue, _)| base.config.shards.of(queue)))
     }
 
     /// `tidy` says whether the engine's last lease of a queue ends now. Verdicts fewer than `least` wait for others; where
@@ -297,7 +297,7 @@ impl Batch {
     pub(super) fn fault(&self, reply: Option<Reply>) -> Fault {
         match reply {
             Some(Reply::Broken(why)) => Fault::Broken(why),
-            Some(other) => Fault::Broken(alloc::format!("unexpected answer {other:?}")),
+            Some(_) => Fault::unexpected(),
             None if self.maybe_ran => Fault::Unknown,
             None => Fault::NotSent(self.refusal),
         }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
 use super::error::Thrown;
-use super::object::{number, object};
+use super::object::{counted, object};
 use super::{job, stats};
 use crate::Failure;
 
@@ -59,7 +59,7 @@ pub(super) fn shown(answer: Answer, shards: Shards) -> Result<JsValue, Thrown> {
         }
         Answer::Counted(counted) => Ok(stats::shown(counted).into()),
         Answer::Opened { layout, shards: found } => {
-            Failure::check(shards, layout, found)?;
+            Failure::if_other(shards, layout, found)?;
             Ok(JsValue::UNDEFINED)
         }
         Answer::Cancelled(outcomes) => match outcomes.first() {
@@ -101,7 +101,7 @@ pub(super) fn settled(outcome: SettleOutcome) -> Result<&'static str, Problem> {
 
 fn extended(outcome: ExtendOutcome, ends: UnixMs) -> Result<JsValue, Problem> {
     match outcome {
-        ExtendOutcome::Extended => Ok(number(ends.0)),
+        ExtendOutcome::Extended => Ok(counted(ends.0)),
         ExtendOutcome::Stale => Err(stale()),
         ExtendOutcome::Gone => Err(gone()),
     }

@@ -15,6 +15,7 @@ use super::error::Thrown;
 use super::options::{Options, bad};
 use super::value::value;
 use super::{event, publish, take, transmit, verdict};
+use crate::number::{number, whole};
 use crate::timer;
 
 /// How many round trips are remembered whose answers may still come.
@@ -285,19 +286,19 @@ impl Engine {
     /// When to call `handleTimeout`, at the latest, by the engine's clock; after all else is polled.
     #[wasm_bindgen(js_name = pollTimeout)]
     pub fn poll_timeout(&self) -> Option<f64> {
-        self.core.poll_timeout().map(|(at, _)| at.0 as f64)
+        self.core.poll_timeout().map(|(at, _)| number(at.0))
     }
 
     /// How many publishes would be accepted now; beyond that they throw `busy`.
     #[wasm_bindgen(getter)]
     pub fn room(&self) -> f64 {
-        self.core.room() as f64
+        number(self.core.room() as u64)
     }
 
     /// How many jobs of `run` events are in hand.
     #[wasm_bindgen(getter)]
     pub fn held(&self) -> f64 {
-        self.core.held() as f64
+        number(self.core.held() as u64)
     }
 
     /// Whether nothing is under way.
@@ -362,7 +363,7 @@ fn subscriptions(options: &mut Options) -> Result<Vec<Subscription>, Problem> {
 }
 
 fn at(now_ms: f64) -> Millis {
-    Millis(now_ms as u64)
+    Millis(whole(now_ms))
 }
 
 fn token(token: f64) -> Result<Token, Problem> {
@@ -372,5 +373,5 @@ fn token(token: f64) -> Result<Token, Problem> {
 /// What JavaScript knows by its number.
 fn numbered<T: DeserializeOwned>(number: f64) -> Option<T> {
     let is_whole = number.fract() == 0.0 && (0.0..9e15).contains(&number);
-    is_whole.then(|| serde_json::from_value((number as u64).into()).ok()).flatten()
+    is_whole.then(|| serde_json::from_value(whole(number).into()).ok()).flatten()
 }

@@ -2,6 +2,8 @@ use js_sys::{JSON, Object, Reflect};
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
+use crate::number::number;
+
 /// A plain object, field by field as JSON has them.
 pub(super) fn object(fields: &impl Serialize) -> Object {
     let json = serde_json::to_string(fields).unwrap_or_default();
@@ -15,6 +17,6 @@ pub(super) fn set(object: &Object, name: &str, value: &JsValue) {
 }
 
 /// A number of milliseconds, or anything else that is counted, as JavaScript has numbers.
-pub(super) fn number(number: u64) -> JsValue {
-    JsValue::from_f64(number as f64)
+pub(super) fn counted(count: u64) -> JsValue {
+    JsValue::from_f64(number(count))
 }

@@ -6,6 +6,8 @@ use delayline_http::Problem;
 use js_sys::{Date, Function, Object, Reflect};
 use wasm_bindgen::prelude::*;
 
+use crate::number;
+
 /// The largest whole number up to which JavaScript has them all.
 const LARGEST: f64 = 9_007_199_254_740_991.0;
 
@@ -137,5 +139,5 @@ pub(super) fn bad(detail: String) -> Problem {
 /// The next whole number, if there is one.
 fn whole(number: f64) -> Option<u64> {
     let number = number.ceil();
-    (0.0..=LARGEST).contains(&number).then_some(number as u64)
+    (0.0..=LARGEST).contains(&number).then(|| number::whole(number))
 }

@@ -3,6 +3,7 @@ use js_sys::{Array, BigInt, Error};
 use wasm_bindgen::prelude::*;
 
 use super::payload;
+use crate::number::whole;
 
 /// A reply of Redis as a client of RESP or of REST gives it.
 pub(super) fn value(result: &JsValue) -> Value {
@@ -11,7 +12,7 @@ pub(super) fn value(result: &JsValue) -> Value {
     } else if let Some(bytes) = payload::bytes(result) {
         Value::Bytes(bytes.to_vec().into())
     } else if let Some(number) = result.as_f64() {
-        whole(number)
+        counted(number)
     } else if let Some(truth) = result.as_bool() {
         Value::Int(truth.into())
     } else if let Some(number) = result.dyn_ref::<BigInt>() {
@@ -26,10 +27,9 @@ pub(super) fn value(result: &JsValue) -> Value {
     }
 }
 
-fn whole(number: f64) -> Value {
-    if number.fract() == 0.0 && number.abs() < 9e15 {
-        Value::Int(number as i64)
-    } else {
-        Value::Bytes(number.to_string().into())
+fn counted(number: f64) -> Value {
+    match i64::try_from(whole(number.abs())) {
+        Ok(count) if number.fract() == 0.0 => Value::Int(if number < 0.0 { -count } else { count }),
+        _ => Value::Bytes(String::from(Number::from(number).to_js_string()).into()),
     }
 }

@@ -15,9 +15,11 @@ pub struct Answer {
 
 /// Why nothing came back, or not all of it: the request may have been carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cut {
-    /// What failed, for people.
-    pub why: String,
+pub enum Cut {
+    /// It took too long.
+    TimedOut,
+    /// It broke off, or was not sent.
+    Failed(String),
 }
 
 /// What became of a round trip, in the engine's terms.
@@ -47,7 +49,8 @@ struct Whole {
 pub fn land(kinds: &[Kind], answer: Result<Answer, Cut>) -> Landed {
     let answer = match answer {
         Ok(answer) => answer,
-        Err(Cut { why }) => return Landed::Lost { why },
+        Err(Cut::TimedOut) => return Landed::Lost { why: "no answer in time".to_owned() },
+        Err(Cut::Failed(why)) => return Landed::Lost { why },
     };
     match answer.status {
         200 => results(kinds, &answer.body),
@@ -159,7 +162,8 @@ mod tests {
         ] {
             assert!(matches!(landed(status, body), Landed::Lost { .. }), "{status} {body}");
         }
-        let cut = land(&KINDS, Err(Cut { why: "Network connection lost.".into() }));
+        assert!(matches!(land(&KINDS, Err(Cut::TimedOut)), Landed::Lost { .. }));
+        let cut = land(&KINDS, Err(Cut::Failed("Network connection lost.".into())));
         assert_eq!(cut, Landed::Lost { why: "Network connection lost.".into() });
         let Landed::Lost { why } = landed(502, " <h1>Bad gateway</h1> ") else { panic!("lost") };
         assert_eq!(why, "HTTP status 502: <h1>Bad gateway</h1>");

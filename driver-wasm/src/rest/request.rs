@@ -1,7 +1,7 @@
 use std::fmt;
 
-use delayline_core::wire::{self, Args};
-use delayline_core::{Head, Keyspace, Transmit, armour};
+use delayline_core::wire::{self, Args, Form};
+use delayline_core::{Command, Head, Keyspace, Transmit, UnixMicros, armour};
 use thiserror::Error;
 
 /// Where a Redis speaks HTTP, and what proves that one may.
@@ -54,6 +54,7 @@ impl Endpoint {
 
     /// What carries a transmit; its answer is for [`land`](super::land).
     pub fn request(&self, keys: &Keyspace, transmit: &Transmit<'_>) -> Request<'_> {
+        let commands = transmit.commands.iter().zip(transmit.forms.iter().copied());
         Request {
             url: &self.pipeline,
             headers: [
@@ -61,23 +62,34 @@ impl Endpoint {
                 ("content-type", "application/json"),
                 ("upstash-encoding", "base64"),
             ],
-            body: pipeline(keys, transmit),
+            body: pipeline(keys, commands, None),
         }
     }
 }
 
-/// The commands of a transmit as JSON: an array of arrays of strings.
-pub(crate) fn pipeline(keys: &Keyspace, transmit: &Transmit<'_>) -> Vec<u8> {
-    let bytes: usize = transmit.commands.iter().map(|command| 1_024 + 2 * command.bytes()).sum();
+/// The JSON that carries commands to `/pipeline`. `clock` replaces the server's clock in tests.
+pub fn pipeline<'a>(
+    keys: &Keyspace,
+    commands: impl Iterator<Item = (&'a Command, Form)> + Clone,
+    clock: Option<UnixMicros>,
+) -> Vec<u8> {
+    let bytes: usize = commands.clone().map(|(command, _)| 1_024 + 2 * command.bytes()).sum();
     let mut words = Words { json: Vec::with_capacity(bytes), at_start: true };
     words.json.push(b'[');
-    for (command, form) in transmit.commands.iter().zip(transmit.forms) {
+    for (command, form) in commands {
         words.open();
-        wire::encode(keys, command, *form, None, &mut words);
+        wire::encode(keys, command, form, clock, &mut words);
         words.close();
     }
     words.json.push(b']');
     words.json
+}
+
+/// A record as JSON carries it: armoured. What is none, and no text either, loses what is no text.
+pub fn carried(record: &[u8]) -> String {
+    let head = Head::decode(record).map_or(0, |head| head.len());
+    let (head, rest) = record.split_at(head.min(record.len()));
+    armour(head, rest).unwrap_or_else(|_| String::from_utf8_lossy(record).into_owned())
 }
 
 impl fmt::Debug for Endpoint {
@@ -121,12 +133,7 @@ impl Args for Words {
     }
 
     fn record(&mut self, record: &[u8]) {
-        let head = Head::decode(record).map_or(0, |head| head.len());
-        let (head, rest) = record.split_at(head.min(record.len()));
-        match armour(head, rest) {
-            Ok(text) => self.text(&text),
-            Err(_) => self.arg(record),
-        }
+        self.text(&carried(record));
     }
 }
 

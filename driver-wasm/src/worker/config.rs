@@ -4,6 +4,8 @@ use std::rc::Rc;
 use std::str::FromStr;
 
 use delayline_core::{Job, NameError, Prefix, QueueName, Shards, Span, Subscription};
+use delayline_http::BearerToken;
+use delayline_http::push::{self, Push};
 use thiserror::Error;
 use worker::Env;
 
@@ -15,6 +17,8 @@ use crate::{Limits, run};
 
 /// A queue's jobs in hand, at most: as many as two reserves bring, so that one is under way while the other is delivered.
 const SLOTS: u16 = 200;
+/// The most bytes of a body that is pushed, unless it is said otherwise.
+const MAX_BODY: usize = 1 << 20;
 
 /// Where the deployment is, what a run may take, and where the jobs of each queue go.
 ///
@@ -27,7 +31,9 @@ pub struct Config {
     shards: Shards,
     pub(super) limits: Limits,
     pub(super) targets: Targets,
-    pub(super) api_token: Option<String>,
+    pub(super) api_tokens: Vec<BearerToken>,
+    secrets: Vec<push::Secret>,
+    plain_http: bool,
 }
 
 /// A config that cannot be used.
@@ -50,6 +56,9 @@ pub enum ConfigError {
     /// The endpoint cannot be used.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
+    /// A URL cannot be pushed to.
+    #[error(transparent)]
+    Url(#[from] push::UrlError),
     /// A queue cannot be named so.
     #[error(transparent)]
     Name(#[from] NameError),
@@ -58,7 +67,9 @@ pub enum ConfigError {
 impl Config {
     /// Reads `UPSTASH_REDIS_REST_URL` and `UPSTASH_REDIS_REST_TOKEN`, and where they are set `DELAYLINE_PREFIX`,
     /// `DELAYLINE_SHARDS`, `DELAYLINE_REQUESTS` (how many a run may make; 50 unless the plan is paid), `DELAYLINE_FOR` (for
-    /// how long a run takes new jobs; `55s`) and `DELAYLINE_API_TOKEN` (what callers of the producer API must know).
+    /// how long a run takes new jobs; `55s`), `DELAYLINE_WEBHOOK_SECRET` (what pushes are signed with, `whsec_…`; several
+    /// with spaces between them), `DELAYLINE_PLAIN_HTTP` (`true` lets pushes go to `http://`) and `DELAYLINE_API_TOKEN`
+    /// (what callers of the producer API must know).
     pub fn from_env(env: &Env) -> Result<Config, ConfigError> {
         let set = |name: &'static str| said(env, name).ok_or(ConfigError::Missing(name));
         let endpoint = Endpoint::new(&set("UPSTASH_REDIS_REST_URL")?, &set("UPSTASH_REDIS_REST_TOKEN")?)?;
@@ -82,7 +93,12 @@ impl Config {
             })?,
             limits,
             targets: Targets::default(),
-            api_token: said(env, "DELAYLINE_API_TOKEN"),
+            api_tokens: said(env, "DELAYLINE_API_TOKEN")
+                .iter()
+                .map(|token| BearerToken::new(token))
+                .collect(),
+            secrets: secrets(env)?,
+            plain_http: parsed(env, "DELAYLINE_PLAIN_HTTP")?.unwrap_or(false),
         })
     }
 
@@ -99,10 +115,28 @@ impl Config {
         O: IntoVerdict,
     {
         let handler = Rc::new(move |job| {
-            let handled = handler(job);
-            Box::pin(async move { handled.await.into_verdict() }) as _
+            let run = handler(job);
+            Box::pin(async move { run.await.into_verdict() }) as _
         });
         self.to(queue, requests, Target::Handler(handler))
+    }
+
+    /// The jobs of `queue` are pushed to this URL, signed with the secrets of `DELAYLINE_WEBHOOK_SECRET`. A body may have
+    /// 1 MiB, and whoever answers has [`Limits::delivery_ms`].
+    pub fn push(self, queue: &str, url: &str) -> Result<Config, ConfigError> {
+        let targets = push::Targets::new(Some(url.parse()?), push::OwnUrls::Off, self.plain_http)?;
+        let push = Push { targets, secrets: self.secrets.clone(), max_body: MAX_BODY };
+        self.push_by(queue, push)
+    }
+
+    /// The jobs of `queue` are pushed as this says: it may let jobs name URLs of their own.
+    pub fn push_by(self, queue: &str, push: Push) -> Result<Config, ConfigError> {
+        self.to(queue, 1, Target::Push(Rc::new(push)))
+    }
+
+    /// The secrets that pushes are signed with.
+    pub fn secrets(&self) -> &[push::Secret] {
+        &self.secrets
     }
 
     /// The jobs of `queue` are handed over to the Cloudflare Queue that is bound as `binding`. They are done then.
@@ -113,7 +147,9 @@ impl Config {
     /// Other limits than the usual ones. What a delivery costs is known from where the jobs go.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Config {
-        self.limits = Limits { per_job: self.limits.per_job, ..limits };
+        let per_job = self.limits.per_job;
+        self.limits = limits;
+        self.limits.per_job = per_job;
         self
     }
 
@@ -153,6 +189,13 @@ impl Config {
 /// A variable or a secret, unless it is not there or empty.
 pub(super) fn said(env: &Env, name: &str) -> Option<String> {
     env.var(name).ok().map(|value| value.to_string()).filter(|value| !value.is_empty())
+}
+
+fn secrets(env: &Env) -> Result<Vec<push::Secret>, ConfigError> {
+    const NAME: &str = "DELAYLINE_WEBHOOK_SECRET";
+    let said = said(env, NAME).unwrap_or_default();
+    let read = said.split_whitespace().map(str::parse).collect::<Result<_, push::SecretError>>();
+    read.map_err(|why| ConfigError::Bad { name: NAME, value: "a secret".to_owned(), why: why.to_string() })
 }
 
 fn parsed<T: FromStr<Err: Display>>(env: &Env, name: &'static str) -> Result<Option<T>, ConfigError> {

@@ -1,18 +1,11 @@
-use std::cell::RefCell;
-use std::collections::BTreeSet;
-
 use delayline_core::Identity;
 use worker::Env;
 
 use super::config::Config;
 use super::deliver::Courier;
+use super::opened;
 use crate::redis::Live;
 use crate::{Failure, Limits, Summary, run};
-
-thread_local! {
-    /// The deployments whose layout this isolate has checked.
-    static OPENED: RefCell<BTreeSet<String>> = const { RefCell::new(BTreeSet::new()) };
-}
 
 /// What a cron event starts: takes what is due, delivers it, waits for what is due soon, and leaves in time. See
 /// [`run::run`]. An error is to be handed on, so that Cloudflare shows the event as failed.
@@ -26,13 +19,13 @@ pub(super) async fn pump(env: &Env, config: &Config, limits: Limits) -> Result<S
     let identity = Identity(getrandom::u64().map_err(why)?);
     let salt = getrandom::u64().map_err(why)?;
     let redis = config.redis();
-    let world = Live { redis: &redis, to: Courier { env, targets: &config.targets } };
+    let to = Courier { env, targets: &config.targets, delivery_ms: limits.delivery_ms };
+    let world = Live { redis: &redis, to };
     let deployment = config.deployment();
-    let is_opened = OPENED.with_borrow(|opened| opened.contains(&deployment));
     let engine = config.engine(&limits, salt);
-    let summary = run::run(&world, engine, limits, identity, !is_opened).await?;
+    let summary = run::run(&world, engine, limits, identity, !opened::is_known(&deployment)).await?;
     if summary.trouble.is_none() {
-        OPENED.with_borrow_mut(|opened| opened.insert(deployment));
+        opened::remember(deployment);
     }
     Ok(summary)
 }

@@ -4,7 +4,7 @@ use delayline_core::{Reason, UnixMs, Verdict};
 
 const LONGEST_WAIT_MS: u64 = 86_400_000;
 /// How much of an answer's body is kept in a reason.
-const BODY_BYTES: usize = 512;
+pub const BODY_BYTES: usize = 512;
 
 /// What came of a push.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +15,7 @@ pub enum Outcome<'a> {
         status: u16,
         /// Its header `Retry-After`.
         retry_after: Option<&'a [u8]>,
-        /// The beginning of its body; more than 512 bytes of it are not read.
+        /// The beginning of its body; more than [`BODY_BYTES`] of it are not read.
         body: &'a [u8],
     },
     /// There was none within this time.

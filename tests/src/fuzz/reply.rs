@@ -1,4 +1,3 @@
-use base64ct::{Base64, Encoding};
 use bytes::Bytes;
 use delayline_core::wire::{Value, decode};
 use delayline_core::{
@@ -7,7 +6,7 @@ use delayline_core::{
 };
 use delayline_tokio::plain;
 use delayline_tokio::redis::parse_redis_value;
-use serde_json::Value as Json;
+use delayline_wasm::rest::{Answer, Landed, land};
 
 use super::input::Input;
 use super::rig::Rig;
@@ -15,8 +14,9 @@ use super::value::{KINDS, any, value};
 
 const TIMEOUT_MS: u64 = 30_000;
 const DEEPEST: u8 = 8;
+const STATUSES: [u16; 8] = [200, 204, 302, 400, 401, 413, 429, 502];
 
-/// A reply as RESP carries it, as JSON does, or put together here, is read without failing whatever was asked; and an
+/// A reply as RESP carries it, as a REST endpoint answers it, or put together here, is read without failing whatever was asked; and an
 /// engine that asked for it lives on, and drains.
 ///
 /// # Panics
@@ -24,7 +24,11 @@ const DEEPEST: u8 = 8;
 pub fn reply(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     match input.byte() {
-        b'j' => serde_json::from_slice(input.rest()).into_iter().for_each(|json: Json| json_replies(&json)),
+        b'j' => rest(200, input.rest()),
+        b's' => {
+            let status = input.pick(&STATUSES);
+            rest(status, input.rest());
+        }
         b'b' => {
             let kind = input.pick(&KINDS);
             hear(kind, value(kind, &mut input));
@@ -42,32 +46,17 @@ pub fn reply(bytes: &[u8]) {
     }
 }
 
-/// `{"result": …}` or `{"error": …}`, or an array of them, as Upstash answers.
-fn json_replies(json: &Json) {
-    let replies = json.as_array().map_or(std::slice::from_ref(json), Vec::as_slice);
-    for reply in replies.iter().take(4) {
-        let value = match (reply.get("result"), reply.get("error")) {
-            (_, Some(error)) => Value::Error(error.as_str().unwrap_or_default().to_owned()),
-            (Some(result), None) => json_value(result),
-            (None, None) => continue,
-        };
-        hear_all(&value);
-    }
-}
-
-/// A text is in base64 if it can be, but for the status that is never encoded.
-fn json_value(json: &Json) -> Value {
-    match json {
-        Json::Bool(truth) => Value::Int((*truth).into()),
-        Json::Number(number) => {
-            number.as_i64().map_or_else(|| Value::Bytes(number.to_string().into()), Value::Int)
+/// An answer of a REST endpoint: a list of results, or what else there is at such an address.
+fn rest(status: u16, body: &[u8]) {
+    let body = match body.first() {
+        Some(b'{') => [b"[", body, b"]"].concat(),
+        _ => body.to_vec(),
+    };
+    for kind in KINDS {
+        match land(&[kind; 4], Ok(Answer { status, body: body.clone() })) {
+            Landed::Replies(replies) => replies.into_iter().for_each(|reply| heard(kind, reply)),
+            Landed::Lost { why } => assert!(!why.is_empty(), "it is said what is lost"),
         }
-        Json::String(text) if text == "OK" => Value::Bytes(Bytes::from_static(b"OK")),
-        Json::String(text) => {
-            Value::Bytes(Base64::decode_vec(text).map_or_else(|_| text.clone().into(), Bytes::from))
-        }
-        Json::Array(values) => Value::Array(values.iter().map(json_value).collect()),
-        Json::Null | Json::Object(_) => Value::Nil,
     }
 }
 
@@ -78,7 +67,11 @@ fn hear_all(value: &Value) {
 }
 
 fn hear(kind: Kind, value: Value) {
-    match decode(kind, value) {
+    heard(kind, decode(kind, value));
+}
+
+fn heard(kind: Kind, reply: Reply) {
+    match reply {
         Reply::Broken(why) => assert!(!why.is_empty() || kind != Kind::Server, "it is said what is broken"),
         Reply::Refused(why) => assert!(!why.to_string().is_empty()),
         reply => live_with(kind, reply),

@@ -17,6 +17,7 @@ mod outage;
 mod planted;
 mod readme;
 mod replace;
+mod rest;
 mod rig;
 mod scenario;
 mod scene;

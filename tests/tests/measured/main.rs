@@ -6,6 +6,7 @@ mod audit;
 mod chaos;
 mod cost;
 mod deployment;
+mod edge_cost;
 mod footprint;
 mod idle;
 mod lateness;
