@@ -46,8 +46,9 @@ fn mend(glue: &Path) -> Result<(), Failure> {
     fs::write(glue, mended(&text)?).map_err(Failure::file("write", glue))
 }
 
-/// Plain imports, which every workerd knows; and what belongs to a module that has panicked is stale at once, not only
-/// when the next one has been started: what another invocation still waits for would call into that.
+/// Makes imports plain, which every workerd knows, and lets what belongs to a module that has panicked be stale at once.
+/// As generated it is that only when the next module has been started, and the closure that is called first starts it,
+/// to then call into it with what it had from the other.
 fn mended(glue: &str) -> Result<String, Failure> {
     const STALE: &str = "!== __wbg_instance_id)";
     const PANICKED: &str = "__wbg_reinit_scheduled";
@@ -56,4 +57,32 @@ fn mended(glue: &str) -> Result<String, Failure> {
     }
     let glue = glue.replace("import source ", "import ");
     Ok(glue.replace(STALE, &format!("!== __wbg_instance_id || {PANICKED})")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_the_one_that_is_linked_in() {
+        let pin = format!("wasm-bindgen-cli-support = \"={VERSION}\"");
+        assert!(include_str!("../Cargo.toml").contains(&pin), "{pin}");
+    }
+
+    #[test]
+    fn a_closure_of_a_module_that_has_panicked_is_stale() {
+        let glue = "import source wasmModule from \"./index_bg.wasm\";\nlet __wbg_reinit_scheduled = false;\n\
+                    if (state.instance !== __wbg_instance_id) {";
+        let expected = "import wasmModule from \"./index_bg.wasm\";\nlet __wbg_reinit_scheduled = false;\n\
+                        if (state.instance !== __wbg_instance_id || __wbg_reinit_scheduled) {";
+        assert_eq!(mended(glue).unwrap(), expected);
+    }
+
+    #[test]
+    fn glue_of_another_form_is_refused() {
+        assert!(matches!(
+            mended("import source wasmModule from \"./index_bg.wasm\";"),
+            Err(Failure::Glue { .. })
+        ));
+    }
 }

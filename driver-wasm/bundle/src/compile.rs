@@ -27,15 +27,36 @@ pub struct Options {
 pub fn compile(directory: &Path, options: &Options) -> Result<PathBuf, Failure> {
     let manifest = directory.join("Cargo.toml");
     let manifest = manifest.canonicalize().map_err(Failure::file("read", &manifest))?;
-    look_for_target(directory)?;
-    let metadata = metadata(&manifest, options)?;
-    check_bindgen(&manifest, &metadata)?;
+    let metadata = metadata(&manifest)?;
     let package = metadata.root_package();
     let package = package.ok_or_else(|| Failure::Manifest {
         manifest: manifest.clone(),
         why: "it is a workspace, not a crate".to_string(),
     })?;
+    check_bindgen(&manifest, &metadata)?;
+    look_for_target(directory)?;
     build(directory, package, options)
+}
+
+fn metadata(manifest: &Path) -> Result<Metadata, Failure> {
+    let mut command = MetadataCommand::new();
+    command.manifest_path(manifest).features(CargoOpt::AllFeatures);
+    command.other_options(["--filter-platform".to_string(), TARGET.to_string()]);
+    command.exec().map_err(|why| {
+        let why = match why {
+            cargo_metadata::Error::CargoMetadata { stderr } => stderr.trim().to_string(),
+            other => other.to_string(),
+        };
+        Failure::Manifest { manifest: manifest.to_owned(), why }
+    })
+}
+
+fn check_bindgen(manifest: &Path, metadata: &Metadata) -> Result<(), Failure> {
+    let mut found = metadata.packages.iter().filter(|package| package.name == "wasm-bindgen");
+    let manifest = manifest.to_owned();
+    let Some(bindgen) = found.next() else { return Err(Failure::NoBindgen { manifest }) };
+    let found = bindgen.version.to_string();
+    if found == VERSION { Ok(()) } else { Err(Failure::OtherBindgen { manifest, found }) }
 }
 
 fn look_for_target(directory: &Path) -> Result<(), Failure> {
@@ -46,27 +67,6 @@ fn look_for_target(directory: &Path) -> Result<(), Failure> {
     let libraries = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
     let is_there = output.status.success() && libraries.is_dir();
     is_there.then_some(()).ok_or_else(|| Failure::NoTarget { directory: directory.to_owned() })
-}
-
-fn metadata(manifest: &Path, options: &Options) -> Result<Metadata, Failure> {
-    let mut command = MetadataCommand::new();
-    command.manifest_path(manifest).other_options(["--filter-platform".to_string(), TARGET.to_string()]);
-    if options.features.iter().any(|argument| argument == "--no-default-features") {
-        command.features(CargoOpt::NoDefaultFeatures);
-    }
-    let failed = |why: cargo_metadata::Error| Failure::Manifest {
-        manifest: manifest.to_owned(),
-        why: why.to_string().trim().to_string(),
-    };
-    command.exec().map_err(failed)
-}
-
-fn check_bindgen(manifest: &Path, metadata: &Metadata) -> Result<(), Failure> {
-    let mut found = metadata.packages.iter().filter(|package| package.name == "wasm-bindgen");
-    let manifest = manifest.to_owned();
-    let Some(bindgen) = found.next() else { return Err(Failure::NoBindgen { manifest }) };
-    let found = bindgen.version.to_string();
-    if found == VERSION { Ok(()) } else { Err(Failure::OtherBindgen { manifest, found }) }
 }
 
 fn build(directory: &Path, package: &Package, options: &Options) -> Result<PathBuf, Failure> {
@@ -110,4 +110,56 @@ fn cargo() -> OsString {
 
 fn cannot_run(program: &OsString, why: std::io::Error) -> Failure {
     Failure::Run { program: program.to_string_lossy().into_owned(), why }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A crate in a workspace of its own, with this wasm-bindgen beside it if any.
+    fn package(bindgen: Option<&str>) -> TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        let dependency = if bindgen.is_some() { "wasm-bindgen = { path = \"bindgen\" }" } else { "" };
+        write(directory.path(), "a", "0.1.0", &format!("[workspace]\n[dependencies]\n{dependency}\n"));
+        if let Some(version) = bindgen {
+            write(&directory.path().join("bindgen"), "wasm-bindgen", version, "");
+        }
+        directory
+    }
+
+    fn write(directory: &Path, name: &str, version: &str, rest: &str) {
+        fs::create_dir_all(directory.join("src")).unwrap();
+        fs::write(directory.join("src/lib.rs"), "").unwrap();
+        let manifest = format!("[package]\nname = \"{name}\"\nversion = \"{version}\"\n{rest}");
+        fs::write(directory.join("Cargo.toml"), manifest).unwrap();
+    }
+
+    fn refused(package: &TempDir) -> String {
+        compile(package.path(), &Options::default()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn another_wasm_bindgen_is_refused_with_the_remedy() {
+        let said = refused(&package(Some("0.2.99")));
+        assert!(said.contains("uses wasm-bindgen 0.2.99, and this tool needs 0.2.130"), "{said}");
+        assert!(said.contains("cargo update -p wasm-bindgen --precise 0.2.130"), "{said}");
+    }
+
+    #[test]
+    fn a_crate_without_wasm_bindgen_is_refused() {
+        let said = refused(&package(None));
+        assert!(said.contains("does not depend on wasm-bindgen"), "{said}");
+    }
+
+    #[test]
+    fn a_manifest_that_cargo_does_not_understand_is_refused_with_its_words() {
+        let package = package(None);
+        fs::write(package.path().join("Cargo.toml"), "[package]\n").unwrap();
+        let said = refused(&package);
+        assert!(said.contains("failed to parse manifest"), "{said}");
+    }
 }

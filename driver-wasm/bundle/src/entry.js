@@ -1,40 +1,21 @@
 import * as app from "./index.js";
 
-/**
- * Which instance of the WebAssembly runs now. A module that has panicked must not go on: the glue starts the next one
- * when it is called, and this is a call that does nothing else.
- */
-const instance = () => app.__worker_init_state().instanceId;
+const state = app.__worker_init_state();
 
-const events = ["fetch", "alarm", "connect", "webSocketMessage", "webSocketClose", "webSocketError"];
+/** How to end each invocation that runs: WebAssembly that has panicked never answers. */
+const running = new Set();
 
-/** A Durable Object that is made anew, of what it has stored, when a panic took the instance it was in. */
-function durable(Class) {
-  return class {
-    #arguments;
-    #object;
-    #instance;
+Object.defineProperty(state, "criticalError", {
+  set: () => running.forEach((end) => end(new Error("the worker has panicked: what ran in it is lost"))),
+});
 
-    constructor(...args) {
-      this.#arguments = args;
-      this.#alive();
-    }
-
-    #alive() {
-      const now = instance();
-      if (this.#instance !== now) {
-        this.#object = new Class(...this.#arguments);
-        this.#instance = now;
-      }
-      return this.#object;
-    }
-
-    static {
-      for (const event of events.filter((event) => event in Class.prototype)) {
-        this.prototype[event] = function (...args) {
-          return this.#alive()[event](...args);
-        };
-      }
-    }
-  };
+async function run(call) {
+  let end;
+  const ended = new Promise((_, reject) => (end = reject));
+  running.add(end);
+  try {
+    return await Promise.race([call(), ended]);
+  } finally {
+    running.delete(end);
+  }
 }

@@ -2,16 +2,17 @@ use std::fmt::Write;
 
 use crate::Exports;
 
-const DURABLE: &str = include_str!("entry.js");
+const ENTRY: &str = include_str!("entry.js");
+const DURABLE: &str = include_str!("durable.js");
 
 /// The module that Cloudflare loads first.
 pub(crate) fn entry(exports: &Exports) -> String {
-    let head = if exports.classes.is_empty() { "import * as app from \"./index.js\";\n" } else { DURABLE };
-    let mut text = format!("{head}\nexport default {{");
-    for (number, handler) in exports.handlers.iter().enumerate() {
-        let _ = write!(text, "{} {handler}: app.{handler}", if number == 0 { "" } else { "," });
+    let durable = if exports.classes.is_empty() { "" } else { DURABLE };
+    let mut text = format!("{ENTRY}{durable}\nexport default {{\n");
+    for handler in &exports.handlers {
+        let _ = writeln!(text, "  {handler}: (...args) => run(() => app.{handler}(...args)),");
     }
-    text.push_str(" };\n");
+    text.push_str("};\n");
     for class in &exports.classes {
         let _ = writeln!(text, "export const {class} = durable(app.{class});");
     }
@@ -29,19 +30,20 @@ mod tests {
 
     #[test]
     fn only_what_the_glue_has_is_exported() {
+        let text = of(&["fetch", "scheduled"], &[]);
+        let (_, exported) = text.split_once("export default ").unwrap();
         assert_eq!(
-            of(&["fetch", "scheduled"], &[]),
-            "import * as app from \"./index.js\";\n\nexport default { fetch: app.fetch, scheduled: app.scheduled };\n"
+            exported,
+            "{\n  fetch: (...args) => run(() => app.fetch(...args)),\n  \
+             scheduled: (...args) => run(() => app.scheduled(...args)),\n};\n"
         );
+        assert!(!text.contains("durable"));
     }
 
     #[test]
     fn objects_are_wrapped() {
         let text = of(&["fetch"], &["Ticker"]);
-        assert!(
-            text.ends_with(
-                "export default { fetch: app.fetch };\nexport const Ticker = durable(app.Ticker);\n"
-            )
-        );
+        assert!(text.contains("function durable(Class)"));
+        assert!(text.ends_with("};\nexport const Ticker = durable(app.Ticker);\n"));
     }
 }

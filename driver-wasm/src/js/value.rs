@@ -16,8 +16,7 @@ pub(super) fn value(result: &JsValue) -> Value {
     } else if let Some(truth) = result.as_bool() {
         Value::Int(truth.into())
     } else if let Some(number) = result.dyn_ref::<BigInt>() {
-        let text = number.to_string(10).ok().and_then(|text| text.as_string());
-        Value::Bytes(text.unwrap_or_default().into())
+        number.to_string(10).map_or(Value::Nil, |digits| Value::Bytes(String::from(digits).into()))
     } else if Array::is_array(result) {
         Value::Array(Array::from(result).iter().map(|item| value(&item)).collect())
     } else if let Some(error) = result.dyn_ref::<Error>() {
@@ -30,6 +29,6 @@ pub(super) fn value(result: &JsValue) -> Value {
 fn counted(number: f64) -> Value {
     match i64::try_from(whole(number.abs())) {
         Ok(count) if number.fract() == 0.0 => Value::Int(if number < 0.0 { -count } else { count }),
-        _ => Value::Bytes(String::from(Number::from(number).to_js_string()).into()),
+        _ => Value::Nil,
     }
 }

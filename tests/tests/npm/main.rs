@@ -3,25 +3,23 @@
 #![allow(missing_docs)]
 
 mod project;
-mod rest;
 
 use std::env;
 use std::fs;
 use std::path::Path;
 
 use delayline_npm::{Failure, package};
+use delayline_tests::edge::{Rest, workerd};
 use delayline_tests::{RedisServer, report};
 use project::Project;
-use rest::Rest;
 
 const TYPESCRIPT: &str = "typescript@7.0.2";
-const WORKERD: &str = "@cloudflare/workerd-linux-64@1.20261117.1";
 
 #[test]
 fn the_package_does_what_it_says_wherever_javascript_runs() {
     let Some(project) = project() else { return };
     let redis = RedisServer::plain();
-    let rest = Rest::start(&redis);
+    let rest = Rest::start(env!("CARGO_BIN_EXE_service"), &redis);
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../driver-wasm/npm/test");
     project.copy(&tests);
     project.write("readme.mjs", &example());
@@ -32,9 +30,8 @@ fn the_package_does_what_it_says_wherever_javascript_runs() {
     node.args(["--test", "--test-concurrency=1"]);
     node.env("DELAYLINE_REST_URL", rest.url()).env("DELAYLINE_REST_TOKEN", rest.token());
     node.env("DELAYLINE_REDIS_URL", redis.url()).env("DELAYLINE_CLI", env!("CARGO_BIN_EXE_service"));
-    let workerd = project.path().join("node_modules/@cloudflare/workerd-linux-64/bin/workerd");
-    if workerd.is_file() {
-        node.env("DELAYLINE_WORKERD", workerd);
+    if let Some(workerd) = workerd() {
+        node.env("DELAYLINE_WORKERD", workerd.path());
     }
     if let Some(browser) = browser() {
         node.env("DELAYLINE_BROWSER", browser);
@@ -67,9 +64,6 @@ fn project() -> Option<Project> {
     let tarball = format!("./{}", packed.trim());
     project.write("package.json", r#"{ "private": true, "type": "module" }"#);
     Project::run(project.command("npm").args(["install", "--silent", &tarball, TYPESCRIPT]));
-    if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        Project::run(project.command("npm").args(["install", "--silent", WORKERD]));
-    }
     Some(project)
 }
 
