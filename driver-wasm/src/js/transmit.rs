@@ -21,7 +21,8 @@ export type Reply = string | Uint8Array | number | bigint | boolean | null | Err
 
 /// A round trip, as whoever makes it wants it.
 pub(super) fn shown(keys: &Keyspace, transmit: &Transmit<'_>) -> Object {
-    let json = String::from_utf8_lossy(&pipeline(keys, transmit)).into_owned();
+    let commands = transmit.commands.iter().zip(transmit.forms.iter().copied());
+    let json = String::from_utf8_lossy(&pipeline(keys, commands, None)).into_owned();
     let commands = JSON::parse(&json).unwrap_or_default();
     let shown = object(&serde_json::json!({ "ticket": transmit.ticket }));
     set(&shown, "commands", &commands);
