@@ -232,7 +232,8 @@ impl Asked {
             Err(problem) => {
                 let is_lost = problem.code == "unknown" && self.is_nameless;
                 let problem = if is_lost { Problem::unknown(NAMELESS) } else { problem };
-                Err(Thrown::from(problem).caused_by(trouble))
+                let cause = trouble.filter(|_| matches!(problem.code, "not_sent" | "unknown"));
+                Err(Thrown::from(problem).caused_by(cause))
             }
         }
     }

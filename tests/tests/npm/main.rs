@@ -14,6 +14,8 @@ use delayline_tests::{RedisServer, report};
 use project::Project;
 
 const TYPESCRIPT: &str = "typescript@7.0.2";
+/// What runs the README's example, with which arguments; only Node must be there.
+const RUNTIMES: [(&str, &[&str]); 3] = [("node", &[]), ("bun", &["run"]), ("deno", &["run", "--allow-all"])];
 
 #[test]
 fn the_package_does_what_it_says_wherever_javascript_runs() {
@@ -37,11 +39,17 @@ fn the_package_does_what_it_says_wherever_javascript_runs() {
         node.env("DELAYLINE_BROWSER", browser);
     }
     report(&Project::run(&mut node));
-    let mut readme = project.command("node");
-    readme.arg("readme.mjs").env("UPSTASH_REDIS_REST_URL", rest.url());
-    let said = Project::run(readme.env("UPSTASH_REDIS_REST_TOKEN", rest.token()));
-    assert!(said.starts_with("welcome, ann@example.org! (attempt 1)\nnext\n"), "{said}");
-    assert!(said.contains("acked: 1"), "{said}");
+    for (program, arguments) in RUNTIMES {
+        if !Project::has(program) {
+            report(&format!("skipped: there is no {program}"));
+            continue;
+        }
+        let mut readme = project.command(program);
+        readme.args(arguments.iter().chain(&["readme.mjs"])).env("UPSTASH_REDIS_REST_URL", rest.url());
+        let said = Project::run(readme.env("UPSTASH_REDIS_REST_TOKEN", rest.token()));
+        assert!(said.starts_with("welcome, ann@example.org! (attempt 1)\nnext\n"), "{program}: {said}");
+        assert!(said.contains("acked: 1"), "{program}: {said}");
+    }
 }
 
 /// The package, in a project that has nothing else; `None` where it cannot be made.
