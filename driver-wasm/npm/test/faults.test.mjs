@@ -73,13 +73,13 @@ test("where nothing listens, the cause is told", async () => {
   const q = queue({ url: "http://127.0.0.1:9", timeoutMs: 500 });
   const error = await rejection("unknown", () => q.publish(1));
   assert.ok(error.cause instanceof Error);
-  await rejection("unreachable", () => q.pump({ forMs: 200 }));
+  await rejection("unreachable", () => q.pump({ forMs: 200, deliveryMs: 100, flightMs: 300 }));
 });
 
 test("a wrong token is denied", async () => {
   const q = queue({ token: "wrong", timeoutMs: 500 });
   assert.match((await rejection("not_sent", () => q.publish(1))).message, /denies access/);
-  await rejection("unreachable", () => q.pump({ forMs: 200 }));
+  await rejection("unreachable", () => q.pump({ forMs: 200, deliveryMs: 100, flightMs: 300 }));
 });
 
 test("a wrong number of shards is found out by the first call, in the same request", async () => {

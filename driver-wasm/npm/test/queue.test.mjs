@@ -186,7 +186,7 @@ test("jobs of the command line are taken here, and the other way round", async (
 
 test("calls overlap", async () => {
   const q = queue();
-  const waiting = Promise.all(Array.from({ length: 4 }, () => q.take({ waitMs: 10_000, count: 10 })));
+  const waiting = Promise.all(Array.from({ length: 4 }, () => q.take({ waitMs: 2_000, count: 10 })));
   const published = await Promise.all(Array.from({ length: 20 }, (_, n) => q.publish(n)));
   assert.equal(new Set(published.map(({ id }) => id)).size, 20);
   const at_once = (await waiting).flat();
