@@ -112,6 +112,17 @@ impl Engine {
         self.drained
     }
 
+    /// Whether nothing is under way: all it was told is answered and sent, and it holds neither jobs nor a pump lease.
+    pub fn is_idle(&self) -> bool {
+        self.publisher.is_empty()
+            && self.settler.is_empty()
+            && self.changer.len() == 0
+            && self.requests.len() == 0
+            && self.consumer.is_idle()
+            && self.pump.is_idle()
+            && self.flights.is_empty()
+    }
+
     /// Redis's clock as this engine knows it: the earliest and the latest it can be; `None` before the first reply.
     pub fn redis_now(&self) -> Option<(UnixMicros, UnixMicros)> {
         self.base.clock.redis_now(self.base.now)
@@ -334,20 +345,10 @@ impl Engine {
             Pumping::WhenDue | Pumping::Always => true,
         };
         self.pump.set_active(&self.base, active);
-        if self.base.draining && !self.drained && self.is_done() {
+        if self.base.draining && !self.drained && self.is_idle() {
             self.drained = true;
             self.base.events.push_back(Event::Drained);
         }
-    }
-
-    fn is_done(&self) -> bool {
-        self.publisher.is_empty()
-            && self.settler.is_empty()
-            && self.changer.len() == 0
-            && self.requests.len() == 0
-            && self.consumer.is_idle()
-            && self.pump.is_idle()
-            && self.flights.is_empty()
     }
 
     fn handle_timer(&mut self, timer: Timer) {

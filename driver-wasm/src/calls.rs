@@ -12,9 +12,21 @@ pub async fn answers<W: World>(
     engine: &mut Engine,
     count: usize,
 ) -> Vec<(Token, Result<Answer, Fault>)> {
+    concluded(world, engine, count, 0).await
+}
+
+/// [`answers`]; then goes on for `linger_ms` at most, until nothing is under way. After a take that waited, jobs that came
+/// too late are given back by then, and so is the pump lease that it held.
+pub async fn concluded<W: World>(
+    world: &W,
+    engine: &mut Engine,
+    count: usize,
+    linger_ms: u64,
+) -> Vec<(Token, Result<Answer, Fault>)> {
     let mut answers = Vec::with_capacity(count);
     let mut air = Air::new();
     let mut now = world.now();
+    let mut ends = None;
     loop {
         if engine.poll_timeout().is_some_and(|(at, _)| at <= now) {
             engine.handle_timeout(now);
@@ -31,10 +43,13 @@ pub async fn answers<W: World>(
             }
         }
         if answers.len() >= count {
-            return answers;
+            let ends = *ends.get_or_insert(now + linger_ms);
+            if engine.is_idle() || now >= ends {
+                return answers;
+            }
         }
-        let next = engine.poll_timeout().map(|(at, _)| at);
-        let until = next.unwrap_or(now + 1_000).max(now + 1);
+        let next = engine.poll_timeout().map_or(now + 1_000, |(at, _)| at);
+        let until = ends.map_or(next, |ends| ends.min(next)).max(now + 1);
         let woke = air.next(world.sleep(until.since(now))).await;
         now = now.max(world.now());
         match woke {

@@ -93,6 +93,7 @@ impl Got {
         self.0.status()
     }
 
+    #[cfg(feature = "worker")]
     pub(crate) fn header(&self, name: &str) -> Option<String> {
         self.0.headers().get(name)
     }
@@ -105,6 +106,7 @@ impl Got {
     }
 
     /// The beginning of the body, as far as it comes; the rest is not waited for.
+    #[cfg(feature = "worker")]
     pub(crate) async fn beginning(&self, limit: usize) -> Vec<u8> {
         let mut read = Vec::new();
         let Some(reader) = self.0.body().and_then(|stream| stream.get_reader().ok()) else { return read };

@@ -7,12 +7,13 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
-
 mod air;
 pub mod calls;
 mod failure;
 #[cfg(target_arch = "wasm32")]
 mod fetch;
+#[cfg(all(target_arch = "wasm32", feature = "js"))]
+pub mod js;
 mod limits;
 #[cfg(target_arch = "wasm32")]
 mod number;

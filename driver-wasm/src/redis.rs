@@ -30,7 +30,7 @@ impl Redis {
         Redis { endpoint, keys: Keyspace::new(prefix, shards), fetch, timeout_ms }
     }
 
-    fn send<'a>(&'a self, transmit: Transmit<'_>) -> impl Future<Output = Landed> + use<'a> {
+    pub(crate) fn send<'a>(&'a self, transmit: Transmit<'_>) -> impl Future<Output = Landed> + use<'a> {
         let kinds = transmit.kinds();
         let request = self.endpoint.request(&self.keys, &transmit);
         async move {

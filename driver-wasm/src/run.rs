@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use delayline_core::{
     Answer, Ask, Config, Credit, Engine, Event, Fault, Held, Identity, Job, Millis, Pumping, Request,
-    SettleOutcome, Shards, Token, Verdict,
+    SettleOutcome, Shards, TimeoutReason, Token, Verdict,
 };
 
 use crate::air::{Air, Delivered, Woke, land, trouble};
@@ -146,12 +146,14 @@ impl Run {
         }
     }
 
-    /// Whether there is nothing to wait for. What is due later is noted for whoever starts the next run.
+    /// Whether there is nothing to wait for. What is due later is noted for whoever starts the next run; what is to be sent
+    /// again is waited for, however short the stay.
     fn is_idle(&mut self) -> bool {
-        let next = self.engine.poll_timeout().map(|(at, _)| at);
+        let next = self.engine.poll_timeout();
         let stays = self.leaves.min(self.now + self.limits.stay_ms);
-        self.summary.next_ms = next.map(|at| at.since(self.now));
-        self.credit.trips == 0 || next.is_none_or(|at| at > stays)
+        self.summary.next_ms = next.map(|(at, _)| at.since(self.now));
+        let is_far = |(at, why): (Millis, TimeoutReason)| why != TimeoutReason::Flight && at > stays;
+        self.credit.trips == 0 || next.is_none_or(is_far)
     }
 
     /// Takes nothing new, and gives back what is not begun.

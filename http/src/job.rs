@@ -42,7 +42,7 @@ impl From<Job> for Taken {
 }
 
 /// Headers by name; what was said twice is joined as HTTP joins it.
-pub(crate) fn joined(pairs: impl IntoIterator<Item = (String, String)>) -> BTreeMap<String, String> {
+pub fn joined(pairs: impl IntoIterator<Item = (String, String)>) -> BTreeMap<String, String> {
     let mut headers = BTreeMap::new();
     for (name, value) in pairs {
         headers

@@ -75,17 +75,17 @@ impl Payload {
 }
 
 /// Whether a content type says nothing: curl sends the form type unless told otherwise.
-pub(crate) fn is_unstated(essence: &str) -> bool {
+pub fn is_unstated(essence: &str) -> bool {
     essence == "application/x-www-form-urlencoded"
 }
 
 /// Whether a content type is that of JSON.
-pub(crate) fn is_json(essence: &str) -> bool {
+pub fn is_json(essence: &str) -> bool {
     essence == "application/json" || essence.ends_with("+json")
 }
 
 /// The media type without its parameters.
-pub(crate) fn essence(content_type: &str) -> String {
+pub fn essence(content_type: &str) -> String {
     content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 

@@ -15,6 +15,8 @@ const TARGET: &str = "wasm32-unknown-unknown";
 pub struct Options {
     /// With the profile `dev`, and with the names of functions kept: quick to build, and panics tell where they were.
     pub dev: bool,
+    /// The profile, if it is neither `dev` nor `release`.
+    pub profile: Option<String>,
     /// Where cargo keeps what it compiled; as the environment says if `None`.
     pub target_directory: Option<PathBuf>,
     /// Features, for cargo: `["--no-default-features", "--features", "js"]`.
@@ -72,8 +74,10 @@ fn build(directory: &Path, package: &Package, options: &Options) -> Result<PathB
     let mut command = Command::new(&cargo);
     command.args(["build", "--lib", "--target", TARGET, "--message-format", "json-render-diagnostics"]);
     command.arg("--manifest-path").arg(&package.manifest_path);
-    if !options.dev {
-        command.arg("--release");
+    match &options.profile {
+        Some(profile) => drop(command.args(["--profile", profile])),
+        None if options.dev => {}
+        None => drop(command.arg("--release")),
     }
     if let Some(target) = &options.target_directory {
         command.arg("--target-dir").arg(target);

@@ -27,7 +27,7 @@ struct Arguments {
 fn main() -> ExitCode {
     let Arguments { directory, out, dev, features } = Arguments::parse();
     let out = directory.join(out);
-    match bundle(&directory, &out, &Options { dev, target_directory: None, features }) {
+    match bundle(&directory, &out, &Options { dev, features, ..Options::default() }) {
         Ok(bundle) => {
             println!("{bundle}\n{} is the main module", out.join("entry.mjs").display());
             ExitCode::SUCCESS

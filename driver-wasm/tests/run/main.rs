@@ -129,16 +129,16 @@ fn a_run_that_dies_at_any_await_loses_nothing() {
 
 #[test]
 fn whatever_the_network_does_all_is_done_once_it_heals() {
-    for (fate, at) in [Fate::Lost, Fate::Unanswered, Fate::Hangs]
-        .into_iter()
-        .flat_map(|fate| (0..8).map(move |at| (fate, at)))
-    {
+    let fates = [Fate::Lost, Fate::Unanswered, Fate::Hangs].into_iter();
+    let plans = fates.flat_map(|fate| (0..8).flat_map(move |at| [(fate, at, 0), (fate, at, 55_000)]));
+    for (fate, at, stay_ms) in plans {
         let fake = Fake::new();
         fake.publish("orders", jobs(10, 0));
         fake.pass(1);
         *fake.fate.borrow_mut() = Box::new(move |number| if number == at { fate } else { Fate::Lands });
-        let summary = cron(&fake, &limits(), None).unwrap().unwrap();
-        assert_eq!(summary.acked, 10, "{fate:?} at {at}: {summary}");
+        let limits = Limits { stay_ms, ..limits() };
+        let summary = cron(&fake, &limits, None).unwrap().unwrap();
+        assert_eq!(summary.acked, 10, "{fate:?} at {at}, stays {stay_ms} ms: {summary}");
         assert_eq!(fake.stats("orders").counters.acked, 10);
         assert_eq!(fake.delivered.borrow().len(), 10, "{fate:?} at {at}");
     }

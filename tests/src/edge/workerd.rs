@@ -32,6 +32,11 @@ impl Workerd {
         path.or_else(installed).filter(|path| path.is_file()).map(Workerd)
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
     /// Starts a worker and waits until it listens.
     ///
     /// # Panics
