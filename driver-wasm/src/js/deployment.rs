@@ -113,13 +113,14 @@ impl Deployment {
     pub(super) async fn ask_all(&self, wants: Vec<Want>) -> Result<Vec<Result<JsValue, Thrown>>, Thrown> {
         let mut engine = self.engine()?;
         let world = Watched { live: Live { redis: &self.redis, to: Nobody }, trouble: RefCell::default() };
+        if !self.opened.get() {
+            self.open(&world, &mut engine).await?;
+        }
         let wait_ms = wants.iter().map(Want::wait_ms).max().unwrap_or(0);
         let mut asked = self.tell(&mut engine, world.now(), wants);
         let waiting = asked.iter().filter(|asked| asked.outcome.is_none()).count();
         for (token, answer) in self.answers(&world, &mut engine, waiting, wait_ms).await {
-            if token == OPENING {
-                self.note(answer)?;
-            } else if let Some(asked) = usize::try_from(token.0).ok().and_then(|n| asked.get_mut(n)) {
+            if let Some(asked) = usize::try_from(token.0).ok().and_then(|n| asked.get_mut(n)) {
                 asked.outcome = Some(answer.map_err(Problem::from));
             }
         }
@@ -132,11 +133,6 @@ impl Deployment {
 
     /// Tells the engine, and answers what it has no room for.
     fn tell(&self, engine: &mut Engine, now: Millis, wants: Vec<Want>) -> Vec<Asked> {
-        if !self.opened.get() {
-            let opening = Want::Ask(Ask::Open { shards: self.shards });
-            let told = opening.put(engine, now, OPENING, self.timeout_ms);
-            debug_assert!(told.is_ok(), "an idle engine has room");
-        }
         let tell = |(token, want): (Token, Want)| {
             let is_nameless = want.is_nameless();
             let refused = want.put(engine, now, token, self.timeout_ms).err();
@@ -154,8 +150,7 @@ impl Deployment {
         wait_ms: u64,
     ) -> Vec<(Token, Result<Answer, Fault>)> {
         let linger_ms = if wait_ms > 0 { self.config.flight_ms } else { 0 };
-        let count = waiting + usize::from(!self.opened.get());
-        let concluded = pin!(concluded(world, engine, count, linger_ms));
+        let concluded = pin!(concluded(world, engine, waiting, linger_ms));
         let limit = pin!(timer::sleep(wait_ms + self.timeout_ms + linger_ms + PATIENCE_MS));
         match select(concluded, limit).await {
             Either::Left((answered, _)) => answered,
@@ -175,11 +170,15 @@ impl Deployment {
         Ok(summary)
     }
 
-    fn note(&self, opened: Result<Answer, Fault>) -> Result<(), Thrown> {
-        if let Ok(opened) = opened {
-            shown(opened, self.shards)?;
-            self.opened.set(true);
-        }
+    /// Checks the layout before anything is written: in a deployment of another number of shards a job would be lost.
+    async fn open(&self, world: &Watched<'_>, engine: &mut Engine) -> Result<(), Thrown> {
+        let opening = Want::Ask(Ask::Open { shards: self.shards });
+        opening.put(engine, world.now(), OPENING, self.timeout_ms)?;
+        let outcome =
+            self.answers(world, engine, 1, 0).await.pop().map(|(_, answer)| answer.map_err(Problem::from));
+        let asked = Asked { is_nameless: false, outcome };
+        asked.shown(world.trouble.borrow().as_deref(), self.shards)?;
+        self.opened.set(true);
         Ok(())
     }
 

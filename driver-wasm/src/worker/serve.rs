@@ -24,6 +24,8 @@ use crate::{Failure, calls, timer};
 const TIMEOUT_MS: u64 = 10_000;
 const PAYLOAD: PayloadLimit = PayloadLimit { bytes: 1 << 20, setting: "nothing: a worker takes no more" };
 const OPENING: Token = Token(u64::MAX);
+/// How many engines are kept for the requests to come.
+const IDLE_MAX: usize = 8;
 
 thread_local! {
     /// Engines that nobody uses, by deployment. A request has one to itself, since it must not wait for another's I/O.
@@ -178,10 +180,12 @@ impl Served<'_> {
         }
         let mut answers = calls::answers(&world, &mut engine, count).await;
         answers.sort_unstable_by_key(|(token, _)| *token);
-        let is_sure =
-            |answer: &Result<Answer, Fault>| !matches!(answer, Err(Fault::Unknown | Fault::NotSent(_)));
-        if answers.iter().all(|(_, answer)| is_sure(answer)) {
-            IDLE.with_borrow_mut(|idle| idle.entry(deployment).or_default().push(engine));
+        if engine.is_idle() {
+            IDLE.with_borrow_mut(|idle| {
+                let idle = idle.entry(deployment).or_default();
+                idle.push(engine);
+                idle.truncate(IDLE_MAX);
+            });
         }
         Ok(answers.into_iter().map(|(_, answer)| answer).collect())
     }
