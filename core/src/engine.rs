@@ -12,6 +12,7 @@ mod publisher;
 mod pump;
 mod purse;
 mod requests;
+mod set;
 mod settler;
 mod takes;
 

@@ -2,6 +2,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
 use alloc::vec::Vec;
 
+use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use super::base::{Base, BatchId, Timer};
@@ -23,7 +24,7 @@ const FORGET_MS: u64 = 600_000;
 pub(super) struct Flights {
     batches: BTreeMap<BatchId, Batch>,
     in_air: BTreeMap<Ticket, Flight>,
-    ready: BTreeMap<Shard, VecDeque<BatchId>>,
+    ready: LiteMap<Shard, VecDeque<BatchId>>,
     batch_count: u64,
     ticket_count: u64,
 }
@@ -176,10 +177,8 @@ impl Flights {
 
     fn next_ready(&mut self, only_verdicts: bool) -> Option<(Shard, Vec<BatchId>)> {
         let batches = &self.batches;
-        self.ready.retain(|_, ids| {
-            ids.retain(|id| batches.contains_key(id));
-            !ids.is_empty()
-        });
+        self.ready.iter_mut().for_each(|(_, ids)| ids.retain(|id| batches.contains_key(id)));
+        self.ready.retain(|_, ids| !ids.is_empty());
         let is_verdict = |id: &BatchId| matches!(batches.get(id), Some(Batch { lane: Lane::Settle(_), .. }));
         let mut ready = self.ready.iter_mut();
         let (&shard, ids) = ready.find(|(_, ids)| !only_verdicts || ids.iter().any(is_verdict))?;

@@ -1,10 +1,12 @@
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
+use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use super::base::{Base, BatchId, Timer};
 use super::flight::{Flights, Landed, Lane, shorten};
+use super::set::Set;
 use crate::{
     Answer, Backlogged, Command, Config, Due, Entry, Fault, Full, Key, Millis, NewJob, PublishOutcome,
     QueueName, RecordError, Refusal, Reply, Session, Token, UnixMicros,
@@ -15,8 +17,8 @@ const BATCH_BYTES: usize = 1 << 20;
 /// Coalesces jobs into batches, a lane a queue: what arrives while a batch is in the air rides on the next.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Publisher {
-    lanes: BTreeMap<QueueName, PublishLane>,
-    idle: BTreeSet<QueueName>,
+    lanes: LiteMap<QueueName, PublishLane>,
+    idle: Set<QueueName>,
     callers: BTreeMap<Token, QueueName>,
     jobs: usize,
     bytes: usize,

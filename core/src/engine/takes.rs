@@ -1,6 +1,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
+use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use super::base::{Base, Timer};
@@ -10,7 +11,7 @@ use crate::{Answer, Backlogged, Command, Fault, Job, Key, QueueName, Take, Token
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Takes {
     waiting: BTreeMap<Token, Waiting>,
-    by_queue: BTreeMap<QueueName, BTreeSet<Token>>,
+    by_queue: LiteMap<QueueName, BTreeSet<Token>>,
 }
 
 #[derive(Serialize, Deserialize)]
