@@ -227,7 +227,7 @@ impl<A: Args> Words<'_, A> {
             }
             Form::Source => {
                 self.arg("EVAL");
-                self.arg(script.source);
+                self.arg(&script.source());
             }
         }
     }
