@@ -1,11 +1,12 @@
 //! The life of a process that cron starts: look, take what is due, deliver it, settle, and leave in time.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use delayline_core::{
     Answer, Ask, Config, Credit, Engine, Event, Fault, Held, Identity, Job, Millis, Pumping, Request,
     SettleOutcome, Shards, Token, Verdict,
 };
+use litemap::LiteMap;
 
 use crate::air::{Air, Woke, land, trouble};
 use crate::rest::Landed;
@@ -54,7 +55,7 @@ pub async fn run<W: World>(
         now: started,
         limits,
         waiting: VecDeque::new(),
-        verdicts: BTreeMap::new(),
+        verdicts: LiteMap::new(),
         answered: false,
         leaving: false,
         summary: Summary::default(),
@@ -82,7 +83,7 @@ struct Run {
     /// Jobs whose delivery is not begun.
     waiting: VecDeque<Job>,
     /// Verdicts that are on their way to Redis.
-    verdicts: BTreeMap<Held, Verdict>,
+    verdicts: LiteMap<Held, Verdict>,
     /// Whether Redis carried anything out.
     answered: bool,
     leaving: bool,

@@ -2,7 +2,10 @@
 
 mod config;
 mod deliver;
+mod hand_over;
+mod handler;
 mod opened;
+mod push;
 mod scheduled;
 mod serve;
 mod ticker;

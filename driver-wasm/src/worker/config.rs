@@ -10,6 +10,8 @@ use thiserror::Error;
 use worker::Env;
 
 use super::deliver::{Target, Targets};
+use super::hand_over::HandOver;
+use super::handler::Handler;
 use super::verdict::IntoVerdict;
 use crate::redis::Redis;
 use crate::rest::{Endpoint, EndpointError};
@@ -114,11 +116,7 @@ impl Config {
         F: Future<Output = O> + 'static,
         O: IntoVerdict,
     {
-        let handler = Rc::new(move |job| {
-            let handled = handler(job);
-            Box::pin(async move { handled.await.into_verdict() }) as _
-        });
-        self.to(queue, requests, Target::Handler(handler))
+        self.to(queue, requests, Handler(handler))
     }
 
     /// The jobs of `queue` are pushed to this URL, signed with the secrets of `DELAYLINE_WEBHOOK_SECRET`. A body may have
@@ -131,7 +129,7 @@ impl Config {
 
     /// The jobs of `queue` are pushed as this says: it may let jobs name URLs of their own.
     pub fn push_by(self, queue: &str, push: Push) -> Result<Config, ConfigError> {
-        self.to(queue, 1, Target::Push(Rc::new(push)))
+        self.to(queue, 1, push)
     }
 
     /// The secrets that pushes are signed with.
@@ -141,7 +139,7 @@ impl Config {
 
     /// The jobs of `queue` are handed over to the Cloudflare Queue that is bound as `binding`. They are done then.
     pub fn hand_over(self, queue: &str, binding: &str) -> Result<Config, ConfigError> {
-        self.to(queue, 1, Target::Queue(binding.to_owned()))
+        self.to(queue, 1, HandOver { binding: binding.to_owned() })
     }
 
     /// Other limits than the usual ones. What a delivery costs is known from where the jobs go.
@@ -151,8 +149,13 @@ impl Config {
         self
     }
 
-    pub(super) fn to(mut self, queue: &str, requests: u32, target: Target) -> Result<Config, ConfigError> {
-        self.targets.insert(queue.parse()?, target);
+    pub(super) fn to(
+        mut self,
+        queue: &str,
+        requests: u32,
+        target: impl Target + 'static,
+    ) -> Result<Config, ConfigError> {
+        self.targets.insert(queue.parse()?, Rc::new(target));
         self.limits.per_job = self.limits.per_job.max(requests);
         Ok(self)
     }

@@ -1,0 +1,27 @@
+use std::fmt;
+use std::future::Future;
+
+use delayline_core::{Job, Verdict};
+use futures_util::future::LocalBoxFuture;
+
+use super::deliver::{Courier, Target};
+use super::verdict::IntoVerdict;
+
+/// Delivers to a function of this worker.
+pub(super) struct Handler<H>(pub(super) H);
+
+impl<H> fmt::Debug for Handler<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Handler")
+    }
+}
+
+impl<H, F> Target for Handler<H>
+where
+    H: Fn(Job) -> F,
+    F: Future<Output: IntoVerdict> + 'static,
+{
+    fn deliver<'a>(&'a self, courier: &'a Courier<'_>, job: Job) -> LocalBoxFuture<'a, Verdict> {
+        Box::pin(courier.in_time((self.0)(job)))
+    }
+}
