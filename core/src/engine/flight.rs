@@ -1,3 +1,4 @@
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
 use alloc::vec::Vec;
@@ -22,8 +23,8 @@ const FORGET_MS: u64 = 600_000;
 /// A flight that timed out stays known, since its reply is still welcome; its commands fly again under a new ticket.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Flights {
-    batches: BTreeMap<BatchId, Batch>,
-    in_air: BTreeMap<Ticket, Flight>,
+    batches: BTreeMap<BatchId, Box<Batch>>,
+    in_air: BTreeMap<Ticket, Box<Flight>>,
     ready: LiteMap<Shard, VecDeque<BatchId>>,
     batch_count: u64,
     ticket_count: u64,
@@ -63,7 +64,7 @@ pub(super) struct Batch {
 
 /// A batch that is over: answered, or given up after its time to resend.
 pub(super) struct Landed {
-    pub(super) batch: Batch,
+    pub(super) batch: Box<Batch>,
     pub(super) reply: Option<Reply>,
 }
 
@@ -102,7 +103,7 @@ impl Flights {
         let id = BatchId(self.batch_count);
         self.batch_count += 1;
         let shard = command.shard(base.config.shards);
-        let batch = Batch {
+        let batch = Box::new(Batch {
             lane,
             command,
             first_sent: None,
@@ -116,7 +117,7 @@ impl Flights {
             tries: 0,
             flying: None,
             pause: None,
-        };
+        });
         self.batches.insert(id, batch);
         self.ready.entry(shard).or_default().push_back(id);
         id
@@ -124,11 +125,11 @@ impl Flights {
 
     /// The batch, while it is not in the air.
     pub(super) fn waiting_mut(&mut self, id: BatchId) -> Option<&mut Batch> {
-        self.batches.get_mut(&id).filter(|batch| batch.flying.is_none())
+        self.batches.get_mut(&id).map(|batch| &mut **batch).filter(|batch| batch.flying.is_none())
     }
 
     pub(super) fn batch(&self, id: BatchId) -> Option<&Batch> {
-        self.batches.get(&id)
+        self.batches.get(&id).map(|batch| &**batch)
     }
 
     /// Nobody waits for the batch any more, and it need not arrive.
@@ -145,14 +146,14 @@ impl Flights {
     /// The next round trip; if `only_verdicts`, one that carries some.
     pub(super) fn transmit(&mut self, base: &mut Base, only_verdicts: bool) -> Option<Ticket> {
         let (shard, ids) = self.next_ready(only_verdicts)?;
-        let mut flight = Flight {
+        let mut flight = Box::new(Flight {
             sent: base.now,
             shard,
             commands: Vec::with_capacity(ids.len()),
             forms: Vec::with_capacity(ids.len()),
             batches: ids,
             timer: None,
-        };
+        });
         let ticket = Ticket(self.ticket_count);
         self.ticket_count += 1;
         for id in &flight.batches {
@@ -179,7 +180,8 @@ impl Flights {
         let batches = &self.batches;
         self.ready.iter_mut().for_each(|(_, ids)| ids.retain(|id| batches.contains_key(id)));
         self.ready.retain(|_, ids| !ids.is_empty());
-        let is_verdict = |id: &BatchId| matches!(batches.get(id), Some(Batch { lane: Lane::Settle(_), .. }));
+        let is_verdict =
+            |id: &BatchId| batches.get(id).is_some_and(|batch| matches!(batch.lane, Lane::Settle(_)));
         let mut ready = self.ready.iter_mut();
         let (&shard, ids) = ready.find(|(_, ids)| !only_verdicts || ids.iter().any(is_verdict))?;
         if only_verdicts {

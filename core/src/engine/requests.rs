@@ -1,3 +1,4 @@
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -16,7 +17,7 @@ const CONFLICTS_MAX: u32 = 16;
 /// Ad-hoc requests, each a command or a few of them one after the other.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Requests {
-    waiting: BTreeMap<Token, Waiting>,
+    waiting: BTreeMap<Token, Box<Waiting>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -61,8 +62,10 @@ impl Requests {
         let Some(command) = first(&ask, until) else { return Ok(()) };
         let batch = flights.submit(base, Lane::Ask(token), command, base.config.resend_ms);
         let deadline = base.after(timeout_ms, Timer::AskDeadline(token));
-        self.waiting
-            .insert(token, Waiting { ask, batch, deadline, until, moved: 0, conflicts: 0, forgotten: false });
+        self.waiting.insert(
+            token,
+            Box::new(Waiting { ask, batch, deadline, until, moved: 0, conflicts: 0, forgotten: false }),
+        );
         Ok(())
     }
 

@@ -31,6 +31,10 @@ impl<K: Ord> Set<K> {
         self.0.remove(key);
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
