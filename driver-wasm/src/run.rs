@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use delayline_core::{
-    Answer, Ask, Config, Credit, Engine, Event, Fault, Held, Identity, Job, Millis, Pumping, Request,
-    SettleOutcome, Shards, Token, Verdict,
+    Answer, Config, Credit, Engine, Event, Fault, Held, Identity, Job, Millis, Pumping, SettleOutcome,
+    Shards, Token, Verdict,
 };
 use litemap::LiteMap;
 
@@ -62,8 +62,7 @@ pub async fn run<W: World>(
         shards,
     };
     if open {
-        let ask = Ask::Open { shards };
-        let opened = run.engine.request(started, OPENING, Request { ask, timeout_ms: run.limits.for_ms });
+        let opened = run.engine.open(started, OPENING, shards, run.limits.for_ms);
         debug_assert!(opened.is_ok(), "a new engine has room");
     }
     run.live(world).await?;
