@@ -4,6 +4,7 @@ use js_sys::{Array, Function, Object, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
+use crate::number::number;
 use crate::rest::Cut;
 
 #[wasm_bindgen]
@@ -70,7 +71,7 @@ impl Post<'_> {
     fn init(&self) -> Result<Object, JsValue> {
         let headers: Array =
             self.headers.iter().map(|(name, value)| Array::of2(&(*name).into(), &(*value).into())).collect();
-        let signal = AbortSignal::timeout(self.timeout_ms as f64);
+        let signal = AbortSignal::timeout(number(self.timeout_ms));
         let init = Object::new();
         let body = Uint8Array::from(self.body);
         let fields: [(&str, &JsValue); 5] = [

@@ -15,6 +15,8 @@ mod failure;
 mod fetch;
 mod limits;
 #[cfg(target_arch = "wasm32")]
+mod number;
+#[cfg(target_arch = "wasm32")]
 mod redis;
 pub mod rest;
 pub mod run;

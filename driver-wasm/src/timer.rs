@@ -5,6 +5,8 @@ use js_sys::{Function, Promise};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
+use crate::number::{number, whole};
+
 #[wasm_bindgen]
 extern "C" {
     #[wasm_bindgen(js_name = setTimeout)]
@@ -21,19 +23,19 @@ const LONGEST_MS: u64 = i32::MAX as u64;
 
 /// Milliseconds that never go back. In a worker they stand still between awaits.
 pub(crate) fn now() -> Millis {
-    Millis(performance_now() as u64)
+    Millis(whole(performance_now()))
 }
 
 /// The wall clock.
 pub(crate) fn wall() -> UnixMs {
-    UnixMs(js_sys::Date::now() as u64)
+    UnixMs(whole(js_sys::Date::now()))
 }
 
 /// Ends when so long has passed; leaves no timer behind when it is dropped.
 pub(crate) async fn sleep(ms: u64) {
     let mut id = JsValue::UNDEFINED;
     let promise: Promise =
-        Promise::new(&mut |resolve, _| id = set_timeout(&resolve, ms.min(LONGEST_MS) as f64));
+        Promise::new(&mut |resolve, _| id = set_timeout(&resolve, number(ms.min(LONGEST_MS))));
     let _timer = Timer(id);
     drop(JsFuture::from(promise).await);
 }

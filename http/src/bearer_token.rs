@@ -19,16 +19,27 @@ impl BearerToken {
         BearerToken(hash(text.as_bytes()))
     }
 
+    /// Whether this is it, found out in a time that does not depend on how much of it is right.
+    pub fn is(&self, given: &[u8]) -> bool {
+        self.0 == hash(given)
+    }
+
+    /// The token that a header `Authorization` shows.
+    pub fn shown(authorization: &[u8]) -> Option<&[u8]> {
+        let (scheme, token) = authorization.split_at_checked(SCHEME.len())?;
+        let spaced = token.strip_prefix(b" ").filter(|_| scheme.eq_ignore_ascii_case(SCHEME.as_bytes()))?;
+        let token = spaced.trim_ascii();
+        (!token.is_empty()).then_some(token)
+    }
+
     /// Lets a request in if it has one of the tokens, in a time that does not depend on how much of one it has.
     pub fn admit(tokens: &[BearerToken], headers: &Headers<'_>) -> Result<(), Problem> {
         let refused =
             |detail| Err(Problem::new(401, "unauthorized", detail).header("www-authenticate", "Bearer"));
-        let Some(given) = headers.get("authorization").and_then(bearer) else {
+        let Some(given) = headers.get("authorization").and_then(BearerToken::shown) else {
             return refused("no token is given: send the header Authorization: Bearer TOKEN");
         };
-        let given = hash(given);
-        let known = tokens.iter().any(|BearerToken(token)| *token == given);
-        if known {
+        if tokens.iter().any(|token| token.is(given)) {
             Ok(())
         } else {
             refused("the token is not one that is known here: check which one is sent")
@@ -44,13 +55,6 @@ impl fmt::Debug for BearerToken {
 
 fn hash(text: &[u8]) -> CtOutput<Sha256> {
     CtOutput::new(Sha256::digest(text))
-}
-
-fn bearer(authorization: &[u8]) -> Option<&[u8]> {
-    let (scheme, token) = authorization.split_at_checked(SCHEME.len())?;
-    let spaced = token.strip_prefix(b" ").filter(|_| scheme.eq_ignore_ascii_case(SCHEME.as_bytes()))?;
-    let token = spaced.trim_ascii();
-    (!token.is_empty()).then_some(token)
 }
 
 #[cfg(test)]

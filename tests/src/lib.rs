@@ -3,6 +3,7 @@
 
 pub mod chaos;
 mod dump;
+pub mod edge;
 mod flavour;
 mod flood;
 pub mod fuzz;

@@ -30,6 +30,18 @@ impl Process {
         self.0.try_wait().expect("a child of this process")
     }
 
+    /// How long its threads have had a CPU, those that have ended too.
+    ///
+    /// # Panics
+    /// If the system does not say.
+    #[cfg(target_os = "linux")]
+    pub fn cpu(&self) -> Duration {
+        let id = i32::try_from(self.0.id()).expect("the id of a process");
+        let clock =
+            nix::time::clock_getcpuclockid(nix::unistd::Pid::from_raw(id)).expect("the clock of a process");
+        clock.now().expect("its time").into()
+    }
+
     /// Sends it a signal by name: `TERM`, `STOP`, `CONT`.
     ///
     /// # Panics

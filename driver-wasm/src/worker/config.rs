@@ -145,7 +145,9 @@ impl Config {
     /// Other limits than the usual ones. What a delivery costs is known from where the jobs go.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Config {
-        self.limits = Limits { per_job: self.limits.per_job, ..limits };
+        let per_job = self.limits.per_job;
+        self.limits = limits;
+        self.limits.per_job = per_job;
         self
     }
 

@@ -42,15 +42,17 @@ pub async fn serve(request: Request, config: &Config) -> worker::Result<Response
 }
 
 /// The same, and brings the alarm of a Durable Object forward to what was published or moved: see
-/// [`arm`](super::arm).
+/// [`arm`](super::arm). That the object cannot be told is logged; its own look finds the job later.
 ///
 /// # Errors
 /// If the platform fails.
 pub async fn serve_and_ask(request: Request, config: &Config, stub: &Stub) -> worker::Result<Response> {
     let mut served = Served::new(config);
     let response = served.answer(request).await?;
-    if let Some(due) = served.due {
-        ticker::ask(stub, Some(due)).await?;
+    if let Some(due) = served.due
+        && let Err(error) = ticker::ask(stub, Some(due)).await
+    {
+        worker::console_error!("the alarm is not brought forward, so jobs may be late: {error}");
     }
     Ok(response)
 }

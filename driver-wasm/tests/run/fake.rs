@@ -30,6 +30,8 @@ pub(crate) enum Fate {
     Hangs,
 }
 
+type Handler = Box<dyn Fn(&Job) -> Verdict>;
+
 pub(crate) struct Fake {
     pub(crate) store: RefCell<Store>,
     pub(crate) now_ms: Cell<u64>,
@@ -37,7 +39,7 @@ pub(crate) struct Fake {
     pub(crate) way_ms: Cell<u64>,
     /// How long a delivery takes.
     pub(crate) delivery_ms: Cell<u64>,
-    pub(crate) verdict: RefCell<Box<dyn Fn(&Job) -> Verdict>>,
+    pub(crate) verdict: RefCell<Handler>,
     pub(crate) fate: RefCell<Box<dyn FnMut(u32) -> Fate>>,
     /// Requests, deliveries, and the most of both at once.
     pub(crate) sent: Cell<u32>,

@@ -30,8 +30,7 @@ impl DurableObject for Ticker {
     }
 
     async fn alarm(&self) -> worker::Result<Response> {
-        let config = config(&self.env).map_err(|error| error.to_string())?;
-        delayline::run_alarm(&self.state, &self.env, &config).await
+        delayline::run_alarm(&self.state, &self.env, config(&self.env)).await
     }
 }
 
