@@ -1,5 +1,6 @@
 use std::future::Future;
 
+use delayline_core::wire::Dialect;
 use delayline_core::{Job, Keyspace, Millis, Prefix, Shards, Transmit, Verdict};
 use js_sys::Function;
 
@@ -11,6 +12,7 @@ use crate::timer;
 /// A deployment behind a REST endpoint.
 #[derive(Clone, Debug)]
 pub(crate) struct Redis {
+    dialect: Dialect,
     endpoint: Endpoint,
     keys: Keyspace,
     fetch: Option<Function>,
@@ -21,18 +23,19 @@ pub(crate) struct Redis {
 impl Redis {
     /// `fetch` is called instead of the global one, if it is given.
     pub(crate) fn new(
+        dialect: Dialect,
         endpoint: Endpoint,
         prefix: &Prefix,
         shards: Shards,
         fetch: Option<Function>,
         timeout_ms: u64,
     ) -> Redis {
-        Redis { endpoint, keys: Keyspace::new(prefix, shards), fetch, timeout_ms }
+        Redis { dialect, endpoint, keys: Keyspace::new(prefix, shards), fetch, timeout_ms }
     }
 
     fn send<'a>(&'a self, transmit: Transmit<'_>) -> impl Future<Output = Landed> + use<'a> {
         let kinds = transmit.kinds();
-        let request = self.endpoint.request(&self.keys, &transmit);
+        let request = self.endpoint.request(self.dialect, &self.keys, &transmit);
         async move {
             let post = Post {
                 url: request.url,
@@ -44,7 +47,7 @@ impl Redis {
                 let got = post.send(self.fetch.as_ref()).await?;
                 Ok(Answer { status: got.status(), body: got.bytes().await? })
             };
-            land(&kinds, answer.await)
+            land(self.dialect, &kinds, answer.await)
         }
     }
 }

@@ -3,6 +3,7 @@ use std::future::Future;
 use std::rc::Rc;
 use std::str::FromStr;
 
+use delayline_core::wire::Dialect;
 use delayline_core::{Job, NameError, Prefix, QueueName, Shards, Span, Subscription};
 use delayline_http::BearerToken;
 use delayline_http::push::{self, Push};
@@ -162,8 +163,8 @@ impl Config {
         Ok(self)
     }
 
-    pub(super) fn redis(&self) -> Redis {
-        Redis::new(self.endpoint.clone(), &self.prefix, self.shards, None, self.limits.flight_ms)
+    pub(super) fn redis(&self, dialect: Dialect) -> Redis {
+        Redis::new(dialect, self.endpoint.clone(), &self.prefix, self.shards, None, self.limits.flight_ms)
     }
 
     /// What tells this deployment from others.

@@ -2,6 +2,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use delayline_core::wire::Dialect;
 use delayline_core::{
     Answer, Ask, Config as Engines, Engine, Fault, Identity, JobId, JobIds, NewJob, Published, QueueName,
     Request as Question, RescheduleOutcome, Token, UnixMs,
@@ -161,7 +162,7 @@ impl Served<'_> {
 
     /// One engine's answers, in the order of what it was told.
     async fn ask(&self, verbs: Vec<Verb>) -> Result<Vec<Result<Answer, Fault>>, Problem> {
-        let redis = self.config.redis();
+        let redis = self.config.redis(Dialect::ALL);
         let world = Live { redis: &redis, to: Nobody };
         let deployment = self.config.deployment();
         let mut engine = self.engine(&deployment)?;
