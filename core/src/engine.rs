@@ -16,6 +16,7 @@ mod requests;
 mod set;
 mod settler;
 mod takes;
+mod window;
 
 use alloc::vec::Vec;
 

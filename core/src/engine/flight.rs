@@ -1,5 +1,5 @@
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::vec::Vec;
 
@@ -7,6 +7,7 @@ use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use super::base::{Base, BatchId, Timer};
+use super::window::Window;
 use crate::wire::Form;
 use crate::{
     Command, Due, Fault, Key, Kind, Millis, QueueName, Refusal, Reply, Shard, Ticket, Token, UnixMicros,
@@ -23,8 +24,8 @@ const FORGET_MS: u64 = 600_000;
 /// A flight that timed out stays known, since its reply is still welcome; its commands fly again under a new ticket.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Flights {
-    batches: BTreeMap<BatchId, Box<Batch>>,
-    in_air: BTreeMap<Ticket, Box<Flight>>,
+    batches: Window<BatchId, Box<Batch>>,
+    in_air: Window<Ticket, Box<Flight>>,
     ready: LiteMap<Shard, VecDeque<BatchId>>,
     batch_count: u64,
     ticket_count: u64,
@@ -178,7 +179,7 @@ impl Flights {
 
     fn next_ready(&mut self, only_verdicts: bool) -> Option<(Shard, Vec<BatchId>)> {
         let batches = &self.batches;
-        self.ready.iter_mut().for_each(|(_, ids)| ids.retain(|id| batches.contains_key(id)));
+        self.ready.iter_mut().for_each(|(_, ids)| ids.retain(|id| batches.contains(id)));
         self.ready.retain(|_, ids| !ids.is_empty());
         let is_verdict =
             |id: &BatchId| batches.get(id).is_some_and(|batch| matches!(batch.lane, Lane::Settle(_)));
@@ -338,11 +339,11 @@ impl Flights {
     }
 
     fn forget_old(&mut self, now: Millis) {
-        while let Some(oldest) = self.in_air.first_entry() {
-            if oldest.get().timer.is_some() || now.since(oldest.get().sent) < FORGET_MS {
+        while let Some((_, oldest)) = self.in_air.first() {
+            if oldest.timer.is_some() || now.since(oldest.sent) < FORGET_MS {
                 break;
             }
-            oldest.remove();
+            self.in_air.pop_first();
         }
     }
 }

@@ -1,11 +1,11 @@
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
 use super::base::{Base, BatchId, Timer};
 use super::flight::{Flights, Landed, Lane};
+use super::window::Window;
 use crate::{
     Answer, Ask, Backlogged, Command, ConfigError, DeadLetters, Fault, Key, Reply, Request, Sizes, Stats,
     Token, UnixMs,
@@ -17,7 +17,7 @@ const CONFLICTS_MAX: u32 = 16;
 /// Ad-hoc requests, each a command or a few of them one after the other.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Requests {
-    waiting: BTreeMap<Token, Box<Waiting>>,
+    waiting: Window<Token, Box<Waiting>>,
 }
 
 #[derive(Serialize, Deserialize)]

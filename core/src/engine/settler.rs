@@ -1,4 +1,4 @@
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use litemap::LiteMap;
@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::base::{Base, BatchId, Timer};
 use super::flight::{Batch, Flights, Landed, Lane};
 use super::set::Set;
+use super::window::Window;
 use crate::{
     Answer, Command, Event, ExtendOutcome, Fault, Fence, Held, JobId, Key, Millis, QueueName, Reply,
     SettleOutcome, Settlement, Shard, Token,
@@ -19,7 +20,7 @@ pub(super) struct Settler {
     extends: LiteMap<(QueueName, u64), Leases<()>>,
     idle_settles: Set<QueueName>,
     idle_extends: Set<(QueueName, u64)>,
-    callers: BTreeMap<Token, Key>,
+    callers: Window<Token, Key>,
     asks: usize,
 }
 

@@ -1,5 +1,4 @@
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use litemap::LiteMap;
@@ -7,12 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::base::{Base, Timer};
 use super::set::Set;
+use super::window::Window;
 use crate::{Answer, Backlogged, Command, Fault, Job, Key, QueueName, Take, Token};
 
 /// Who waits for jobs to be handed out.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Takes {
-    waiting: BTreeMap<Token, Box<Waiting>>,
+    waiting: Window<Token, Box<Waiting>>,
     by_queue: LiteMap<QueueName, Set<Token>>,
 }
 
@@ -164,7 +164,7 @@ impl Takes {
     }
 
     pub(super) fn answer_all_empty(&mut self, base: &mut Base) {
-        while let Some(&token) = self.waiting.keys().next() {
+        while let Some(&(token, _)) = self.waiting.first() {
             self.answer(base, token, Ok(Answer::Taken(Vec::new())));
         }
     }
