@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 
 pub use decode::decode;
-pub use dialect::Dialect;
+pub use dialect::{All, Delivery, Dialect};
 pub use encode::{Args, Form, LAYOUT, encode};
 pub use refusal::{Refusal, refusal};
 

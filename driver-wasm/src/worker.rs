@@ -11,7 +11,7 @@ mod serve;
 mod ticker;
 mod verdict;
 
-pub use config::{Config, ConfigError};
+pub use config::{Config, ConfigError, var};
 pub use scheduled::run_scheduled;
 pub use serve::{serve, serve_and_ask};
 pub use ticker::{arm, ask, run_alarm};

@@ -36,12 +36,12 @@ pub enum Form {
 }
 
 /// Writes a command. `clock` replaces the server's clock in tests; production passes `None`.
-pub fn encode<A: Args + ?Sized>(
+pub fn encode(
     keys: &Keyspace,
     command: &Command,
     form: Form,
     clock: Option<UnixMicros>,
-    out: &mut A,
+    out: &mut impl Args,
 ) {
     let mut words = Words { out, text: String::new() };
     if let Command::Server = command {
@@ -67,7 +67,7 @@ pub(super) fn encode_delivery(
     command: &Command,
     form: Form,
     clock: Option<UnixMicros>,
-    out: &mut dyn Args,
+    out: &mut impl Args,
 ) {
     let mut words = Words { out, text: String::new() };
     if let Some(script) = delivery::script(command) {
@@ -76,7 +76,7 @@ pub(super) fn encode_delivery(
     }
 }
 
-fn write_keys<A: Args + ?Sized>(keys: &Keyspace, command: &Command, words: &mut Words<'_, A>) {
+fn write_keys<A: Args>(keys: &Keyspace, command: &Command, words: &mut Words<'_, A>) {
     match command {
         Command::Open { .. } => words.keys(&[keys.config()]),
         Command::Peek { shard, queues, .. } => {
@@ -98,12 +98,12 @@ fn write_keys<A: Args + ?Sized>(keys: &Keyspace, command: &Command, words: &mut 
     }
 }
 
-struct Words<'a, A: ?Sized> {
+struct Words<'a, A> {
     out: &'a mut A,
     text: String,
 }
 
-impl<A: Args + ?Sized> Words<'_, A> {
+impl<A: Args> Words<'_, A> {
     fn arg(&mut self, text: &str) {
         self.out.arg(text.as_bytes());
     }

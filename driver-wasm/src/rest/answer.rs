@@ -46,7 +46,7 @@ struct Whole {
 /// a size; 401 and 403; 404 and 405, where there is no such endpoint; 413; 429. All else that is no list of results is
 /// lost: other statuses (a proxy may have passed the request on), HTML, a body that was cut. Where results are missing
 /// from the end, those commands are.
-pub fn land(dialect: Dialect, kinds: &[Kind], answer: Result<Answer, Cut>) -> Landed {
+pub fn land(dialect: impl Dialect, kinds: &[Kind], answer: Result<Answer, Cut>) -> Landed {
     let answer = match answer {
         Ok(answer) => answer,
         Err(Cut::TimedOut) => return Landed::Lost { why: "no answer in time".to_owned() },
@@ -61,7 +61,7 @@ pub fn land(dialect: Dialect, kinds: &[Kind], answer: Result<Answer, Cut>) -> La
     }
 }
 
-fn results(dialect: Dialect, kinds: &[Kind], body: &[u8]) -> Landed {
+fn results(dialect: impl Dialect, kinds: &[Kind], body: &[u8]) -> Landed {
     match serde_json::from_slice::<Vec<Item>>(body) {
         Ok(items) => {
             let decoded = kinds.iter().zip(items).map(|(kind, item)| dialect.decode(*kind, item.0));
@@ -93,12 +93,13 @@ fn shown(body: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use delayline_core::wire::All;
     use delayline_core::{SettleOutcome, UnixMicros};
 
     const KINDS: [Kind; 2] = [Kind::Settle, Kind::Peek];
 
     fn landed(status: u16, body: &str) -> Landed {
-        land(Dialect::ALL, &KINDS, Ok(Answer { status, body: body.into() }))
+        land(All, &KINDS, Ok(Answer { status, body: body.into() }))
     }
 
     fn refused(why: Refusal) -> Landed {
@@ -162,8 +163,8 @@ mod tests {
         ] {
             assert!(matches!(landed(status, body), Landed::Lost { .. }), "{status} {body}");
         }
-        assert!(matches!(land(Dialect::ALL, &KINDS, Err(Cut::TimedOut)), Landed::Lost { .. }));
-        let cut = land(Dialect::ALL, &KINDS, Err(Cut::Failed("Network connection lost.".into())));
+        assert!(matches!(land(All, &KINDS, Err(Cut::TimedOut)), Landed::Lost { .. }));
+        let cut = land(All, &KINDS, Err(Cut::Failed("Network connection lost.".into())));
         assert_eq!(cut, Landed::Lost { why: "Network connection lost.".into() });
         let Landed::Lost { why } = landed(502, " <h1>Bad gateway</h1> ") else { panic!("lost") };
         assert_eq!(why, "HTTP status 502: <h1>Bad gateway</h1>");

@@ -7,6 +7,7 @@ use delayline_core::wire::Dialect;
 use delayline_core::{Job, NameError, Prefix, QueueName, Shards, Span, Subscription};
 use delayline_http::BearerToken;
 use delayline_http::push::{self, Push};
+use js_sys::Reflect;
 use thiserror::Error;
 use worker::Env;
 
@@ -74,8 +75,8 @@ impl Config {
     /// with spaces between them), `DELAYLINE_PLAIN_HTTP` (`true` lets pushes go to `http://`) and `DELAYLINE_API_TOKEN`
     /// (what callers of the producer API must know).
     pub fn from_env(env: &Env) -> Result<Config, ConfigError> {
-        let set = |name: &'static str| said(env, name).ok_or(ConfigError::Missing(name));
-        let endpoint = Endpoint::new(&set("UPSTASH_REDIS_REST_URL")?, &set("UPSTASH_REDIS_REST_TOKEN")?)?;
+        let endpoint =
+            Endpoint::new(&var(env, "UPSTASH_REDIS_REST_URL")?, &var(env, "UPSTASH_REDIS_REST_TOKEN")?)?;
         let usual = Limits::default();
         let for_ms = parsed::<Span>(env, "DELAYLINE_FOR")?.map_or(usual.for_ms, |span| span.0);
         let shards = parsed::<u16>(env, "DELAYLINE_SHARDS")?.unwrap_or(1);
@@ -163,13 +164,13 @@ impl Config {
         Ok(self)
     }
 
-    pub(super) fn redis(&self, dialect: Dialect) -> Redis {
+    pub(super) fn redis<L: Dialect>(&self, dialect: L) -> Redis<L> {
         Redis::new(dialect, self.endpoint.clone(), &self.prefix, self.shards, None, self.limits.flight_ms)
     }
 
     /// What tells this deployment from others.
     pub(super) fn deployment(&self) -> String {
-        format!("{:?} {} {}", self.endpoint, self.prefix, self.shards.count())
+        format!("{} {} {}", self.endpoint.url(), self.prefix, self.shards.count())
     }
 
     pub(super) fn shards(&self) -> Shards {
@@ -190,9 +191,17 @@ impl Config {
     }
 }
 
-/// A variable or a secret, unless it is not there or empty.
-pub(super) fn said(env: &Env, name: &str) -> Option<String> {
-    env.var(name).ok().map(|value| value.to_string()).filter(|value| !value.is_empty())
+/// A variable or a secret of the worker.
+///
+/// # Errors
+/// If it is not there, or empty.
+pub fn var(env: &Env, name: &'static str) -> Result<String, ConfigError> {
+    said(env, name).ok_or(ConfigError::Missing(name))
+}
+
+fn said(env: &Env, name: &str) -> Option<String> {
+    let value = Reflect::get(env, &name.into()).ok()?.as_string()?;
+    Some(value).filter(|value| !value.is_empty())
 }
 
 fn secrets(env: &Env) -> Result<Vec<push::Secret>, ConfigError> {

@@ -16,8 +16,14 @@ use crate::timer;
 pub(super) type Targets = LiteMap<QueueName, Rc<dyn Target>>;
 
 /// Where the jobs of a queue go. An object, so that a worker links no way to deliver that it does not use.
-pub(super) trait Target: fmt::Debug {
+pub(super) trait Target {
     fn deliver<'a>(&'a self, courier: &'a Courier<'_>, job: Job) -> LocalBoxFuture<'a, Verdict>;
+}
+
+impl fmt::Debug for dyn Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Target")
+    }
 }
 
 /// Delivers within one invocation.

@@ -6,7 +6,6 @@ use worker::{Env, QueueContentType, RawMessageBuilder};
 use super::deliver::{Courier, Target};
 
 /// Delivers to the Cloudflare Queue of a binding.
-#[derive(Debug)]
 pub(super) struct HandOver {
     pub(super) binding: String,
 }

@@ -1,4 +1,3 @@
-use std::fmt;
 use std::future::Future;
 
 use delayline_core::{Job, Verdict};
@@ -9,12 +8,6 @@ use super::verdict::IntoVerdict;
 
 /// Delivers to a function of this worker.
 pub(super) struct Handler<H>(pub(super) H);
-
-impl<H> fmt::Debug for Handler<H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Handler")
-    }
-}
 
 impl<H, F> Target for Handler<H>
 where

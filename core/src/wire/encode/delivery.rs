@@ -16,7 +16,7 @@ pub(super) fn script(command: &Command) -> Option<&'static Script> {
     })
 }
 
-pub(super) fn write_args<A: Args + ?Sized>(command: &Command, words: &mut Words<'_, A>) {
+pub(super) fn write_args<A: Args>(command: &Command, words: &mut Words<'_, A>) {
     match command {
         Command::Open { shards } => {
             words.show(LAYOUT);
