@@ -8,12 +8,15 @@ mod consumer;
 mod flight;
 mod grant;
 mod held;
+mod on_demand;
 mod publisher;
 mod pump;
 mod purse;
 mod requests;
+mod set;
 mod settler;
 mod takes;
+mod window;
 
 use alloc::vec::Vec;
 
@@ -22,6 +25,7 @@ use changer::{Change, Changer};
 use consumer::Consumer;
 pub use flight::Transmit;
 use flight::{Flights, Landed, Lane};
+use on_demand::{Machine, OnDemand};
 use publisher::Publisher;
 use pump::Pump;
 use purse::{Purse, Spender};
@@ -30,7 +34,8 @@ use settler::{Settler, Whose};
 
 use crate::{
     Ask, Backlogged, Config, ConfigError, Credit, Event, Fault, Held, Identity, Millis, NewJob, Pumping,
-    Reply, Request, Sample, Take, Ticket, TimeoutReason, Token, UnixMicros, Verdict, Wakeup,
+    QueueName, Reply, Request, Sample, Shards, Take, Ticket, TimeoutReason, Token, UnixMicros, Verdict,
+    Wakeup,
 };
 
 const TIMERS_MAX: usize = 4_096;
@@ -60,9 +65,9 @@ const TIMERS_MAX: usize = 4_096;
 pub struct Engine {
     base: Base,
     flights: Flights,
-    publisher: Publisher,
+    publisher: OnDemand<Publisher>,
     settler: Settler,
-    changer: Changer,
+    changer: OnDemand<Changer>,
     consumer: Consumer,
     pump: Pump,
     requests: Requests,
@@ -76,9 +81,9 @@ impl Engine {
         let base = Base::new(config, identity, now);
         Ok(Engine {
             flights: Flights::default(),
-            publisher: Publisher::default(),
+            publisher: OnDemand::default(),
             settler: Settler::default(),
-            changer: Changer::default(),
+            changer: OnDemand::default(),
             consumer: Consumer::new(&base),
             pump: Pump::new(&base),
             requests: Requests::default(),
@@ -99,7 +104,10 @@ impl Engine {
 
     /// How many publishes would be accepted now; at zero, callers should wait.
     pub fn room(&self) -> usize {
-        if self.base.draining { 0 } else { self.publisher.room(&self.base) }
+        if self.base.draining {
+            return 0;
+        }
+        self.publisher.get().map_or(self.base.config.pending_jobs, |publisher| publisher.room(&self.base))
     }
 
     /// How many managed jobs are in hand.
@@ -114,9 +122,9 @@ impl Engine {
 
     /// Whether nothing is under way: all it was told is answered and sent, and it holds neither jobs nor a pump lease.
     pub fn is_idle(&self) -> bool {
-        self.publisher.is_empty()
+        self.publisher.get().is_none_or(Publisher::is_empty)
             && self.settler.is_empty()
-            && self.changer.len() == 0
+            && self.changes() == 0
             && self.requests.len() == 0
             && self.consumer.is_idle()
             && self.pump.is_idle()
@@ -219,7 +227,7 @@ impl Engine {
                 return Err(Backlogged(Request { ask, timeout_ms }));
             }
             Ask::Cancel { .. } | Ask::Reschedule { .. }
-                if self.changer.len() >= self.base.config.pending_requests =>
+                if self.changes() >= self.base.config.pending_requests =>
             {
                 return Err(Backlogged(Request { ask, timeout_ms }));
             }
@@ -235,10 +243,12 @@ impl Engine {
                 self.settler.extend(&self.base, &lease.queue, of, lease_ms, Whose::Caller(token));
             }
             Ask::Cancel { queue, ids } => {
-                self.changer.change(&mut self.base, token, queue, Change::Cancel(ids), timeout_ms);
+                let changer = self.changer.get_or_make();
+                changer.change(&mut self.base, token, queue, Change::Cancel(ids), timeout_ms);
             }
             Ask::Reschedule { queue, jobs } => {
-                self.changer.change(&mut self.base, token, queue, Change::Reschedule(jobs), timeout_ms);
+                let changer = self.changer.get_or_make();
+                changer.change(&mut self.base, token, queue, Change::Reschedule(jobs), timeout_ms);
             }
             ask => {
                 let request = Request { ask, timeout_ms };
@@ -246,6 +256,19 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// Asks for [`Ask::Open`]: a program that asks for nothing else does not link the machines for all else.
+    pub fn open(
+        &mut self,
+        now: Millis,
+        token: Token,
+        shards: Shards,
+        timeout_ms: u64,
+    ) -> Result<(), Backlogged<Request>> {
+        self.enter(now);
+        let request = Request { ask: Ask::Open { shards }, timeout_ms };
+        self.requests.request(&mut self.base, &mut self.flights, token, request)
     }
 
     /// A managed job ends. A second call, and one after the job was abandoned, does nothing.
@@ -260,9 +283,9 @@ impl Engine {
     pub fn forget(&mut self, now: Millis, token: Token) {
         self.enter(now);
         let base = &mut self.base;
-        let known = self.publisher.forget(base, token)
+        let known = self.publisher.machine().is_some_and(|publisher| publisher.forget(base, token))
             || self.settler.forget(base, token)
-            || self.changer.forget(base, token);
+            || self.changer.machine().is_some_and(|changer| changer.forget(base, token));
         if !known {
             self.requests.forget(&mut self.base, token);
             self.consumer.forget(&mut self.base, token);
@@ -299,8 +322,9 @@ impl Engine {
         };
         let least = spender.as_ref().map_or(0, |spender| spender.least(base, consumer));
         settler.form(base, flights, spender.is_some(), least, |queue| consumer.is_done_with(queue));
-        publisher.form(base, flights);
-        changer.form(base, flights);
+        for machine in [publisher.machine(), changer.machine()].into_iter().flatten() {
+            machine.form(base, flights);
+        }
         consumer.form(base, flights, purse);
         pump.form(base, flights);
         let has_free_trip = spender.as_ref().is_none_or(|spender| spender.has_free_trip(consumer, flights));
@@ -351,6 +375,11 @@ impl Engine {
         }
     }
 
+    /// How many asks to cancel and reschedule are in hand.
+    fn changes(&self) -> usize {
+        self.changer.get().map_or(0, Changer::len)
+    }
+
     fn handle_timer(&mut self, timer: Timer) {
         let base = &mut self.base;
         match timer {
@@ -362,11 +391,16 @@ impl Engine {
                 let landed = self.flights.handle_resend(base, batch);
                 self.land_all(landed);
             }
-            Timer::PublishDeadline(token) => self.publisher.handle_deadline(base, &mut self.flights, token),
+            Timer::PublishDeadline(token) => {
+                if let Some(publisher) = self.publisher.machine() {
+                    publisher.handle_deadline(base, &mut self.flights, token);
+                }
+            }
             Timer::AskDeadline(token) => {
                 let flights = &mut self.flights;
+                let changer = self.changer.machine();
                 if !self.settler.handle_deadline(base, token)
-                    && !self.changer.handle_deadline(base, flights, token)
+                    && !changer.is_some_and(|changer| changer.handle_deadline(base, flights, token))
                 {
                     self.requests.handle_deadline(base, flights, token);
                 }
@@ -408,8 +442,8 @@ impl Engine {
     fn land(&mut self, landed: Landed) {
         let base = &mut self.base;
         match landed.batch.lane.clone() {
-            Lane::Publish(queue) => self.publisher.handle_landed(base, &queue, landed),
-            Lane::Change(queue) => self.changer.handle_landed(base, &queue, landed),
+            Lane::Publish(queue) => land(self.publisher.machine(), base, &queue, landed),
+            Lane::Change(queue) => land(self.changer.machine(), base, &queue, landed),
             Lane::Settle(queue) => self.settler.handle_settled(base, &queue, landed),
             Lane::Extend(queue, lease_ms) => {
                 for renewal in self.settler.handle_extended(base, (queue, lease_ms), landed) {
@@ -435,5 +469,11 @@ impl Engine {
             Lane::Tend(queue) => self.pump.handle_tended(base, &queue, landed),
             Lane::Ask(token) => self.requests.handle_landed(base, &mut self.flights, token, landed),
         }
+    }
+}
+
+fn land(machine: Option<&mut dyn Machine>, base: &mut Base, queue: &QueueName, landed: Landed) {
+    if let Some(machine) = machine {
+        machine.handle_landed(base, queue, landed);
     }
 }

@@ -4,6 +4,7 @@
 //! transport's values into [`Value`] and [`decode`] makes a [`Reply`](crate::Reply) of any of them, without failing.
 
 mod decode;
+mod dialect;
 mod encode;
 mod refusal;
 
@@ -13,6 +14,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 
 pub use decode::decode;
+pub use dialect::{All, Delivery, Dialect};
 pub use encode::{Args, Form, LAYOUT, encode};
 pub use refusal::{Refusal, refusal};
 

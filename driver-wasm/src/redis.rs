@@ -1,5 +1,6 @@
 use std::future::Future;
 
+use delayline_core::wire::Dialect;
 use delayline_core::{Job, Keyspace, Millis, Prefix, Shards, Transmit, Verdict};
 use js_sys::Function;
 
@@ -10,7 +11,8 @@ use crate::timer;
 
 /// A deployment behind a REST endpoint.
 #[derive(Clone, Debug)]
-pub(crate) struct Redis {
+pub(crate) struct Redis<L> {
+    dialect: L,
     endpoint: Endpoint,
     keys: Keyspace,
     fetch: Option<Function>,
@@ -18,21 +20,22 @@ pub(crate) struct Redis {
     timeout_ms: u64,
 }
 
-impl Redis {
+impl<L: Dialect> Redis<L> {
     /// `fetch` is called instead of the global one, if it is given.
     pub(crate) fn new(
+        dialect: L,
         endpoint: Endpoint,
         prefix: &Prefix,
         shards: Shards,
         fetch: Option<Function>,
         timeout_ms: u64,
-    ) -> Redis {
-        Redis { endpoint, keys: Keyspace::new(prefix, shards), fetch, timeout_ms }
+    ) -> Redis<L> {
+        Redis { dialect, endpoint, keys: Keyspace::new(prefix, shards), fetch, timeout_ms }
     }
 
-    pub(crate) fn send<'a>(&'a self, transmit: Transmit<'_>) -> impl Future<Output = Landed> + use<'a> {
+    pub(crate) fn send<'a>(&'a self, transmit: Transmit<'_>) -> impl Future<Output = Landed> + use<'a, L> {
         let kinds = transmit.kinds();
-        let request = self.endpoint.request(&self.keys, &transmit);
+        let request = self.endpoint.request(self.dialect, &self.keys, &transmit);
         async move {
             let post = Post {
                 url: request.url,
@@ -44,7 +47,7 @@ impl Redis {
                 let got = post.send(self.fetch.as_ref()).await?;
                 Ok(Answer { status: got.status(), body: got.bytes().await? })
             };
-            land(&kinds, answer.await)
+            land(self.dialect, &kinds, answer.await)
         }
     }
 }
@@ -65,17 +68,17 @@ impl Deliver for Nobody {
 }
 
 /// A deployment, and who gets its jobs.
-pub(crate) struct Live<'a, D> {
-    pub(crate) redis: &'a Redis,
+pub(crate) struct Live<'a, L, D> {
+    pub(crate) redis: &'a Redis<L>,
     pub(crate) to: D,
 }
 
-impl<'l, D: Deliver> World for Live<'l, D> {
+impl<'l, L: Dialect, D: Deliver> World for Live<'l, L, D> {
     fn now(&self) -> Millis {
         timer::now()
     }
 
-    fn send<'a>(&'a self, transmit: Transmit<'_>) -> impl Future<Output = Landed> + use<'a, 'l, D> {
+    fn send<'a>(&'a self, transmit: Transmit<'_>) -> impl Future<Output = Landed> + use<'a, 'l, L, D> {
         self.redis.send(transmit)
     }
 

@@ -1,11 +1,12 @@
 //! The life of a process that cron starts: look, take what is due, deliver it, settle, and leave in time.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use delayline_core::{
-    Answer, Ask, Config, Credit, Engine, Event, Fault, Held, Identity, Job, Millis, Pumping, Request,
-    SettleOutcome, Shards, TimeoutReason, Token, Verdict,
+    Answer, Config, Credit, Engine, Event, Fault, Held, Identity, Job, Millis, Pumping, SettleOutcome,
+    Shards, TimeoutReason, Token, Verdict,
 };
+use litemap::LiteMap;
 
 use crate::air::{Air, Delivered, Woke, land, trouble};
 use crate::rest::Landed;
@@ -54,7 +55,7 @@ pub async fn run<W: World>(
         now: started,
         limits,
         waiting: VecDeque::new(),
-        verdicts: BTreeMap::new(),
+        verdicts: LiteMap::new(),
         again: None,
         answered: false,
         leaving: false,
@@ -62,8 +63,7 @@ pub async fn run<W: World>(
         shards,
     };
     if open {
-        let ask = Ask::Open { shards };
-        let opened = run.engine.request(started, OPENING, Request { ask, timeout_ms: run.limits.for_ms });
+        let opened = run.engine.open(started, OPENING, shards, run.limits.for_ms);
         debug_assert!(opened.is_ok(), "a new engine has room");
     }
     run.live(world).await?;
@@ -83,7 +83,7 @@ struct Run {
     /// Jobs whose delivery is not begun.
     waiting: VecDeque<Job>,
     /// Verdicts that are on their way to Redis.
-    verdicts: BTreeMap<Held, Verdict>,
+    verdicts: LiteMap<Held, Verdict>,
     /// When the first of the jobs is due again that were not done.
     again: Option<Millis>,
     /// Whether Redis carried anything out.

@@ -21,14 +21,14 @@ pub fn patched(bug: Bug) -> Vec<(&'static Script, String)> {
     for patch in PATCHES.iter().filter(|patch| patch.bug == bug) {
         let mut scripts = 0;
         for script in delayline_lua::all() {
-            match script.source.matches(patch.find).count() {
+            match script.written().matches(patch.find).count() {
                 0 => continue,
                 1 => scripts += 1,
                 more => panic!("{bug}: {more} times in {}: {:?}", script.name, patch.find),
             }
             let known = patched.iter().position(|(known, _)| known.name == script.name);
             let at = known.unwrap_or_else(|| {
-                patched.push((script, script.source.to_owned()));
+                patched.push((script, script.written().to_owned()));
                 patched.len() - 1
             });
             patched[at].1 = patched[at].1.replacen(patch.find, patch.replace, 1);

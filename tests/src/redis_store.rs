@@ -82,7 +82,7 @@ impl RedisStore {
         for Planted { script, sha1, source } in &self.planted {
             match words.get_mut(1) {
                 Some(word) if word == script.sha1().as_bytes() => *word = sha1.clone().into_bytes(),
-                Some(word) if word == script.source.as_bytes() => *word = source.clone().into_bytes(),
+                Some(word) if word == script.source().as_bytes() => *word = source.clone().into_bytes(),
                 _ => {}
             }
         }

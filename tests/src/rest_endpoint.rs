@@ -3,7 +3,7 @@ use std::thread::{self, JoinHandle};
 
 use clap::Parser;
 use delayline::{Cli, Command, RestServer};
-use delayline_core::wire::Form;
+use delayline_core::wire::{All, Form};
 use delayline_core::{Command as Asked, Keyspace, Kind, UnixMicros};
 use delayline_wasm::rest::{Answer, Landed, land, pipeline};
 use tokio::runtime::Builder;
@@ -72,8 +72,8 @@ impl RestEndpoint {
     /// If there is no answer.
     pub fn send(&self, keys: &Keyspace, commands: &[(Asked, Form)], clock: Option<UnixMicros>) -> Landed {
         let kinds: Vec<Kind> = commands.iter().map(|(command, _)| command.kind()).collect();
-        let json = pipeline(keys, commands.iter().map(|(command, form)| (command, *form)), clock);
-        land(&kinds, Ok(self.post(&json)))
+        let json = pipeline(All, keys, commands.iter().map(|(command, form)| (command, *form)), clock);
+        land(All, &kinds, Ok(self.post(&json)))
     }
 }
 

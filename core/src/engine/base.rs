@@ -1,4 +1,4 @@
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
@@ -45,13 +45,6 @@ pub(super) enum Timer {
 /// A command on its way, from its making to its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct BatchId(pub(super) u64);
-
-/// A set, made one by one: to `collect` one brings a sort along for each type, which are an eighth of a worker's code.
-pub(super) fn set<T: Ord>(items: impl Iterator<Item = T>) -> BTreeSet<T> {
-    let mut set = BTreeSet::new();
-    set.extend(items);
-    set
-}
 
 impl Base {
     pub(super) fn new(config: Config, identity: Identity, now: Millis) -> Base {

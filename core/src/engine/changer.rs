@@ -1,10 +1,13 @@
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
+use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use super::base::{Base, BatchId, Timer};
 use super::flight::{Batch, Flights, Landed, Lane, shorten};
+use super::on_demand::Machine;
+use super::set::Set;
 use crate::{
     Answer, CancelOutcome, Command, Due, Fault, JobId, Key, Millis, QueueName, Reply, RescheduleOutcome,
     Session, Token, UnixMs,
@@ -13,8 +16,8 @@ use crate::{
 /// Cancels and moves waiting jobs, coalesced in a lane a queue: in the order asked, so a batch is of one kind.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Changer {
-    lanes: BTreeMap<QueueName, ChangeLane>,
-    idle: BTreeSet<QueueName>,
+    lanes: LiteMap<QueueName, ChangeLane>,
+    idle: Set<QueueName>,
     callers: BTreeMap<Token, (QueueName, Key)>,
     asks: usize,
 }
@@ -74,7 +77,31 @@ impl Changer {
         self.asks
     }
 
-    pub(super) fn form(&mut self, base: &mut Base, flights: &mut Flights) {
+    fn share<T>(
+        &mut self,
+        base: &mut Base,
+        shares: Vec<Share>,
+        outcomes: impl IntoIterator<Item = T>,
+        answer: impl Fn(Vec<T>) -> Answer,
+    ) {
+        let mut outcomes = outcomes.into_iter();
+        for Share { token, jobs } in shares {
+            let own: Vec<T> = outcomes.by_ref().take(jobs).collect();
+            self.answer(base, token, Ok(answer(own)));
+        }
+    }
+
+    fn answer(&mut self, base: &mut Base, token: Token, answer: Result<Answer, Fault>) {
+        self.asks -= 1;
+        if let Some((_, deadline)) = self.callers.remove(&token) {
+            base.wheel.cancel(deadline);
+            base.answer(token, answer);
+        }
+    }
+}
+
+impl Machine for Changer {
+    fn form(&mut self, base: &mut Base, flights: &mut Flights) {
         for queue in core::mem::take(&mut self.idle) {
             let Some(lane) = self.lanes.get_mut(&queue) else { continue };
             let Some((change, shares)) = lane.take(base.now) else {
@@ -88,7 +115,7 @@ impl Changer {
         }
     }
 
-    pub(super) fn handle_landed(&mut self, base: &mut Base, queue: &QueueName, landed: Landed) {
+    fn handle_landed(&mut self, base: &mut Base, queue: &QueueName, landed: Landed) {
         let Some((_, shares)) = self.lanes.get_mut(queue).and_then(|lane| lane.flying.take()) else {
             return;
         };
@@ -112,30 +139,8 @@ impl Changer {
         }
     }
 
-    fn share<T>(
-        &mut self,
-        base: &mut Base,
-        shares: Vec<Share>,
-        outcomes: impl IntoIterator<Item = T>,
-        answer: impl Fn(Vec<T>) -> Answer,
-    ) {
-        let mut outcomes = outcomes.into_iter();
-        for Share { token, jobs } in shares {
-            let own: Vec<T> = outcomes.by_ref().take(jobs).collect();
-            self.answer(base, token, Ok(answer(own)));
-        }
-    }
-
-    fn answer(&mut self, base: &mut Base, token: Token, answer: Result<Answer, Fault>) {
-        self.asks -= 1;
-        if let Some((_, deadline)) = self.callers.remove(&token) {
-            base.wheel.cancel(deadline);
-            base.answer(token, answer);
-        }
-    }
-
     /// The caller is answered. What may have been sent stays in its batch, since a resend carries the same jobs.
-    pub(super) fn handle_deadline(&mut self, base: &mut Base, flights: &mut Flights, token: Token) -> bool {
+    fn handle_deadline(&mut self, base: &mut Base, flights: &mut Flights, token: Token) -> bool {
         let Some((queue, _)) = self.callers.remove(&token) else { return false };
         let Some(lane) = self.lanes.get_mut(&queue) else { return true };
         let fault = if let Some(unsent) = lane.withdraw(base, flights, token) {
@@ -152,7 +157,7 @@ impl Changer {
     }
 
     /// Nobody waits for the answer; what was asked is carried out all the same.
-    pub(super) fn forget(&mut self, base: &mut Base, token: Token) -> bool {
+    fn forget(&mut self, base: &mut Base, token: Token) -> bool {
         let caller = self.callers.remove(&token);
         base.cancel(caller.as_ref().map(|(_, deadline)| *deadline));
         caller.is_some()

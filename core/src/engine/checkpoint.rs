@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Base, Changer, Consumer, Engine, Flights, Publisher, Pump, Requests, Settler};
+use super::{Base, Changer, Consumer, Engine, Flights, OnDemand, Publisher, Pump, Requests, Settler};
 use crate::{
     Backlogged, Config, Entry, Event, Fault, Held, JobId, Millis, NewJob, QueueName, RecordError, Ticket,
     Token, Transmit,
@@ -22,7 +22,7 @@ impl Engine {
             self.base.answer(token, Err(Fault::Draining));
             return Ok(());
         }
-        self.publisher.publish(&mut self.base, token, job, encode)
+        self.publisher.get_or_make().publish(&mut self.base, token, job, encode)
     }
 
     /// The latest time it was told.
@@ -56,7 +56,8 @@ impl Engine {
 
     /// The engine whose state this is.
     pub(crate) fn restore(bytes: &[u8]) -> Result<Engine, postcard::Error> {
-        type State = (Base, Flights, Publisher, Settler, Changer, Consumer, Pump, Requests, bool);
+        type State =
+            (Base, Flights, OnDemand<Publisher>, Settler, OnDemand<Changer>, Consumer, Pump, Requests, bool);
         let state: State = postcard::from_bytes(bytes)?;
         let (base, flights, publisher, settler, changer, consumer, pump, requests, drained) = state;
         Ok(Engine { base, flights, publisher, settler, changer, consumer, pump, requests, drained })

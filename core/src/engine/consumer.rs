@@ -1,14 +1,17 @@
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 
+use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use super::asked::{Asked, Promise};
-use super::base::{Base, STUCK_MS, Timer, set};
+use super::base::{Base, STUCK_MS, Timer};
 use super::flight::{Batch, Flights, Landed, Lane};
 use super::grant::Granted;
 use super::held::{HeldJob, HeldJobs};
 use super::purse::Purse;
+use super::set::Set;
 use super::settler::{Renewal, Settler, Whose, renew_at};
 use super::takes::Takes;
 use crate::{
@@ -22,9 +25,9 @@ const STRIDE: u64 = 1 << 20;
 /// most one reserve at a time.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Consumer {
-    queues: BTreeMap<QueueName, Asked>,
-    hungry: BTreeSet<QueueName>,
-    leaving: BTreeSet<QueueName>,
+    queues: LiteMap<QueueName, Asked>,
+    hungry: Set<QueueName>,
+    leaving: Set<QueueName>,
     takes: Takes,
     held: HeldJobs,
     promised: u16,
@@ -41,20 +44,20 @@ pub(super) struct Learnt {
 
 impl Consumer {
     pub(super) fn new(base: &Base) -> Consumer {
-        let mut queues = BTreeMap::new();
+        let mut queues = LiteMap::new();
         for subscription in &base.config.subscriptions {
             let asked =
                 Asked { subscription: Some((subscription.weight, subscription.max)), ..Asked::default() };
             queues.insert(subscription.queue.clone(), asked);
         }
         let hungry = match base.config.pump {
-            Pumping::WhenDue => BTreeSet::new(),
-            _ => set(queues.keys().cloned()),
+            Pumping::WhenDue => Set::default(),
+            _ => queues.keys().cloned().collect(),
         };
         Consumer {
             queues,
             hungry,
-            leaving: BTreeSet::new(),
+            leaving: Set::default(),
             takes: Takes::default(),
             held: HeldJobs::default(),
             promised: 0,
@@ -175,20 +178,22 @@ impl Consumer {
         if base.draining {
             return;
         }
-        let mut order: BTreeSet<(u64, QueueName)> = BTreeSet::new();
+        let mut order = BinaryHeap::new();
         self.hungry.retain(|queue| {
             let asked = self.queues.get(queue);
             order.extend(
-                asked.filter(|asked| asked.flying.is_none()).map(|asked| (asked.pass, queue.clone())),
+                asked
+                    .filter(|asked| asked.flying.is_none())
+                    .map(|asked| Reverse((asked.pass, queue.clone()))),
             );
             asked.is_some()
         });
-        let weights: u32 = order.iter().map(|(_, queue)| self.weight(queue)).sum();
+        let weights: u32 = order.iter().map(|Reverse((_, queue))| self.weight(queue)).sum();
         let free =
             u32::from(base.config.slots).saturating_sub(u32::try_from(self.held.len()).unwrap_or(u32::MAX));
         let free = free.saturating_sub(u32::from(self.promised));
         let saves = base.allowance.is_some() && (self.held.len() > 0 || self.promised > 0);
-        for (_, queue) in order {
+        while let Some(Reverse((_, queue))) = order.pop() {
             let share = free * self.weight(&queue) / weights.max(1);
             let Some(asked) = self.queues.get(&queue) else { continue };
             let slots = self.free_slots(base, asked).min(u16::try_from(share.max(1)).unwrap_or(u16::MAX));
@@ -237,9 +242,9 @@ impl Consumer {
     }
 
     /// The shards that will get verdicts on jobs in hand.
-    pub(super) fn shards(&self, shards: Shards) -> BTreeSet<Shard> {
+    pub(super) fn shards(&self, shards: Shards) -> Set<Shard> {
         let queues = self.queues.iter().filter(|(_, asked)| asked.running > 0);
-        set(queues.map(|(queue, _)| shards.of(queue)))
+        queues.map(|(queue, _)| shards.of(queue)).collect()
     }
 
     fn weight(&self, queue: &QueueName) -> u32 {

@@ -1,10 +1,13 @@
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::vec::Vec;
 
+use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use super::base::{Base, BatchId, Timer};
+use super::window::Window;
 use crate::wire::Form;
 use crate::{
     Command, Due, Fault, Key, Kind, Millis, QueueName, Refusal, Reply, Shard, Ticket, Token, UnixMicros,
@@ -21,9 +24,9 @@ const FORGET_MS: u64 = 600_000;
 /// A flight that timed out stays known, since its reply is still welcome; its commands fly again under a new ticket.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Flights {
-    batches: BTreeMap<BatchId, Batch>,
-    in_air: BTreeMap<Ticket, Flight>,
-    ready: BTreeMap<Shard, VecDeque<BatchId>>,
+    batches: Window<BatchId, Box<Batch>>,
+    in_air: Window<Ticket, Box<Flight>>,
+    ready: LiteMap<Shard, VecDeque<BatchId>>,
     batch_count: u64,
     ticket_count: u64,
 }
@@ -62,7 +65,7 @@ pub(super) struct Batch {
 
 /// A batch that is over: answered, or given up after its time to resend.
 pub(super) struct Landed {
-    pub(super) batch: Batch,
+    pub(super) batch: Box<Batch>,
     pub(super) reply: Option<Reply>,
 }
 
@@ -101,7 +104,7 @@ impl Flights {
         let id = BatchId(self.batch_count);
         self.batch_count += 1;
         let shard = command.shard(base.config.shards);
-        let batch = Batch {
+        let batch = Box::new(Batch {
             lane,
             command,
             first_sent: None,
@@ -115,7 +118,7 @@ impl Flights {
             tries: 0,
             flying: None,
             pause: None,
-        };
+        });
         self.batches.insert(id, batch);
         self.ready.entry(shard).or_default().push_back(id);
         id
@@ -123,11 +126,11 @@ impl Flights {
 
     /// The batch, while it is not in the air.
     pub(super) fn waiting_mut(&mut self, id: BatchId) -> Option<&mut Batch> {
-        self.batches.get_mut(&id).filter(|batch| batch.flying.is_none())
+        self.batches.get_mut(&id).map(|batch| &mut **batch).filter(|batch| batch.flying.is_none())
     }
 
     pub(super) fn batch(&self, id: BatchId) -> Option<&Batch> {
-        self.batches.get(&id)
+        self.batches.get(&id).map(|batch| &**batch)
     }
 
     /// Nobody waits for the batch any more, and it need not arrive.
@@ -144,14 +147,14 @@ impl Flights {
     /// The next round trip; if `only_verdicts`, one that carries some.
     pub(super) fn transmit(&mut self, base: &mut Base, only_verdicts: bool) -> Option<Ticket> {
         let (shard, ids) = self.next_ready(only_verdicts)?;
-        let mut flight = Flight {
+        let mut flight = Box::new(Flight {
             sent: base.now,
             shard,
             commands: Vec::with_capacity(ids.len()),
             forms: Vec::with_capacity(ids.len()),
             batches: ids,
             timer: None,
-        };
+        });
         let ticket = Ticket(self.ticket_count);
         self.ticket_count += 1;
         for id in &flight.batches {
@@ -176,11 +179,10 @@ impl Flights {
 
     fn next_ready(&mut self, only_verdicts: bool) -> Option<(Shard, Vec<BatchId>)> {
         let batches = &self.batches;
-        self.ready.retain(|_, ids| {
-            ids.retain(|id| batches.contains_key(id));
-            !ids.is_empty()
-        });
-        let is_verdict = |id: &BatchId| matches!(batches.get(id), Some(Batch { lane: Lane::Settle(_), .. }));
+        self.ready.iter_mut().for_each(|(_, ids)| ids.retain(|id| batches.contains(id)));
+        self.ready.retain(|_, ids| !ids.is_empty());
+        let is_verdict =
+            |id: &BatchId| batches.get(id).is_some_and(|batch| matches!(batch.lane, Lane::Settle(_)));
         let mut ready = self.ready.iter_mut();
         let (&shard, ids) = ready.find(|(_, ids)| !only_verdicts || ids.iter().any(is_verdict))?;
         if only_verdicts {
@@ -337,11 +339,11 @@ impl Flights {
     }
 
     fn forget_old(&mut self, now: Millis) {
-        while let Some(oldest) = self.in_air.first_entry() {
-            if oldest.get().timer.is_some() || now.since(oldest.get().sent) < FORGET_MS {
+        while let Some((_, oldest)) = self.in_air.first() {
+            if oldest.timer.is_some() || now.since(oldest.sent) < FORGET_MS {
                 break;
             }
-            oldest.remove();
+            self.in_air.pop_first();
         }
     }
 }

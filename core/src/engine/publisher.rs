@@ -1,10 +1,13 @@
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
+use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use super::base::{Base, BatchId, Timer};
 use super::flight::{Flights, Landed, Lane, shorten};
+use super::on_demand::Machine;
+use super::set::Set;
 use crate::{
     Answer, Backlogged, Command, Config, Due, Entry, Fault, Full, Key, Millis, NewJob, PublishOutcome,
     QueueName, RecordError, Refusal, Reply, Session, Token, UnixMicros,
@@ -15,8 +18,8 @@ const BATCH_BYTES: usize = 1 << 20;
 /// Coalesces jobs into batches, a lane a queue: what arrives while a batch is in the air rides on the next.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Publisher {
-    lanes: BTreeMap<QueueName, PublishLane>,
-    idle: BTreeSet<QueueName>,
+    lanes: LiteMap<QueueName, PublishLane>,
+    idle: Set<QueueName>,
     callers: BTreeMap<Token, QueueName>,
     jobs: usize,
     bytes: usize,
@@ -90,68 +93,6 @@ impl Publisher {
         }
     }
 
-    pub(super) fn form(&mut self, base: &mut Base, flights: &mut Flights) {
-        for queue in core::mem::take(&mut self.idle) {
-            let Some(lane) = self.lanes.get_mut(&queue) else { continue };
-            let (mut jobs, mut callers, mut bytes) = (Vec::new(), Vec::new(), 0);
-            while let Some(next) = lane.pending.front() {
-                let size = next.entry.record.len();
-                if jobs.len() == Command::JOBS_MAX || (!jobs.is_empty() && bytes + size > BATCH_BYTES) {
-                    break;
-                }
-                bytes += size;
-                let Some(Pending { mut entry, called, mut caller }) = lane.pending.pop_front() else { break };
-                shorten(&mut entry.due, base.now.since(called).saturating_sub(1));
-                caller.due = entry.due;
-                jobs.push(entry);
-                callers.push(caller);
-            }
-            if jobs.is_empty() {
-                self.lanes.remove(&queue);
-                continue;
-            }
-            let session = Session { engine: base.identity, lane: 0, sequence: base.next_sequence() };
-            let ceiling = base.config.ceiling;
-            let command = Command::Publish { queue: queue.clone(), session, ceiling, jobs };
-            let batch = flights.submit(base, Lane::Publish(queue), command, base.config.resend_ms);
-            lane.flying = Some((batch, callers));
-        }
-    }
-
-    pub(super) fn handle_landed(&mut self, base: &mut Base, queue: &QueueName, landed: Landed) {
-        let Some((_, callers)) = self.lanes.get_mut(queue).and_then(|lane| lane.flying.take()) else {
-            return;
-        };
-        self.idle.insert(queue.clone());
-        let Landed { batch, reply } = landed;
-        let shortened = match &reply {
-            Some(Reply::Published { since, .. }) => batch.shortened_by(base, *since),
-            _ => 0,
-        };
-        let Command::Publish { jobs, .. } = batch.command else { return };
-        let (maybe_ran, refusal) = (batch.maybe_ran, batch.refusal);
-        match reply {
-            Some(Reply::Published { since, outcomes, full, .. }) => {
-                for ((mut caller, entry), outcome) in callers.into_iter().zip(jobs).zip(outcomes) {
-                    shorten(&mut caller.due, shortened);
-                    let entry = Accepted { entry, since, full, maybe_ran };
-                    self.settle_caller(base, queue, caller, entry, outcome);
-                }
-            }
-            other => {
-                let fault = match other {
-                    Some(Reply::Moved { epoch, .. }) => Fault::Moved { queue: queue.clone(), epoch },
-                    Some(Reply::Broken(why)) => Fault::Broken(why),
-                    None if !maybe_ran => Fault::NotSent(refusal),
-                    _ => Fault::Unknown,
-                };
-                for (caller, entry) in callers.into_iter().zip(jobs) {
-                    self.finish(base, &caller, &entry, Err(fault.clone()));
-                }
-            }
-        }
-    }
-
     fn settle_caller(
         &mut self,
         base: &mut Base,
@@ -193,20 +134,90 @@ impl Publisher {
         }
     }
 
+    fn withdraw(&mut self, base: &mut Base, entry: &Entry, token: Token, why: Option<Refusal>) {
+        self.jobs -= 1;
+        self.bytes -= entry.record.len();
+        base.answer(token, Err(Fault::NotSent(why)));
+    }
+}
+
+impl Machine for Publisher {
+    fn form(&mut self, base: &mut Base, flights: &mut Flights) {
+        for queue in core::mem::take(&mut self.idle) {
+            let Some(lane) = self.lanes.get_mut(&queue) else { continue };
+            let (mut jobs, mut callers, mut bytes) = (Vec::new(), Vec::new(), 0);
+            while let Some(next) = lane.pending.front() {
+                let size = next.entry.record.len();
+                if jobs.len() == Command::JOBS_MAX || (!jobs.is_empty() && bytes + size > BATCH_BYTES) {
+                    break;
+                }
+                bytes += size;
+                let Some(Pending { mut entry, called, mut caller }) = lane.pending.pop_front() else { break };
+                shorten(&mut entry.due, base.now.since(called).saturating_sub(1));
+                caller.due = entry.due;
+                jobs.push(entry);
+                callers.push(caller);
+            }
+            if jobs.is_empty() {
+                self.lanes.remove(&queue);
+                continue;
+            }
+            let session = Session { engine: base.identity, lane: 0, sequence: base.next_sequence() };
+            let ceiling = base.config.ceiling;
+            let command = Command::Publish { queue: queue.clone(), session, ceiling, jobs };
+            let batch = flights.submit(base, Lane::Publish(queue), command, base.config.resend_ms);
+            lane.flying = Some((batch, callers));
+        }
+    }
+
+    fn handle_landed(&mut self, base: &mut Base, queue: &QueueName, landed: Landed) {
+        let Some((_, callers)) = self.lanes.get_mut(queue).and_then(|lane| lane.flying.take()) else {
+            return;
+        };
+        self.idle.insert(queue.clone());
+        let Landed { batch, reply } = landed;
+        let shortened = match &reply {
+            Some(Reply::Published { since, .. }) => batch.shortened_by(base, *since),
+            _ => 0,
+        };
+        let Command::Publish { jobs, .. } = batch.command else { return };
+        let (maybe_ran, refusal) = (batch.maybe_ran, batch.refusal);
+        match reply {
+            Some(Reply::Published { since, outcomes, full, .. }) => {
+                for ((mut caller, entry), outcome) in callers.into_iter().zip(jobs).zip(outcomes) {
+                    shorten(&mut caller.due, shortened);
+                    let entry = Accepted { entry, since, full, maybe_ran };
+                    self.settle_caller(base, queue, caller, entry, outcome);
+                }
+            }
+            other => {
+                let fault = match other {
+                    Some(Reply::Moved { epoch, .. }) => Fault::Moved { queue: queue.clone(), epoch },
+                    Some(Reply::Broken(why)) => Fault::Broken(why),
+                    None if !maybe_ran => Fault::NotSent(refusal),
+                    _ => Fault::Unknown,
+                };
+                for (caller, entry) in callers.into_iter().zip(jobs) {
+                    self.finish(base, &caller, &entry, Err(fault.clone()));
+                }
+            }
+        }
+    }
+
     /// The caller is answered. A job that may have been sent stays in its batch, since a resend carries the same jobs.
-    pub(super) fn handle_deadline(&mut self, base: &mut Base, flights: &mut Flights, token: Token) {
-        let Some(queue) = self.callers.remove(&token) else { return };
-        let Some(lane) = self.lanes.get_mut(&queue) else { return };
+    fn handle_deadline(&mut self, base: &mut Base, flights: &mut Flights, token: Token) -> bool {
+        let Some(queue) = self.callers.remove(&token) else { return false };
+        let Some(lane) = self.lanes.get_mut(&queue) else { return true };
         if let Some(place) = lane.pending.iter().position(|pending| pending.caller.token == token) {
             let why = lane.flying.as_ref().and_then(|(batch, _)| flights.batch(*batch)?.refusal);
             if let Some(pending) = lane.pending.remove(place) {
                 self.withdraw(base, &pending.entry, token, why);
             }
-            return;
+            return true;
         }
-        let Some((batch, callers)) = &mut lane.flying else { return };
+        let Some((batch, callers)) = &mut lane.flying else { return true };
         let Some(place) = callers.iter().position(|caller| caller.token == token && !caller.answered) else {
-            return;
+            return true;
         };
         let batch = *batch;
         match flights.waiting_mut(batch).filter(|batch| !batch.maybe_ran) {
@@ -217,7 +228,7 @@ impl Publisher {
             Some(waiting) => {
                 callers.remove(place);
                 let why = waiting.refusal;
-                let Command::Publish { jobs, .. } = &mut waiting.command else { return };
+                let Command::Publish { jobs, .. } = &mut waiting.command else { return true };
                 let entry = jobs.remove(place);
                 if jobs.is_empty() {
                     flights.drop_batch(base, batch);
@@ -227,16 +238,11 @@ impl Publisher {
                 self.withdraw(base, &entry, token, why);
             }
         }
-    }
-
-    fn withdraw(&mut self, base: &mut Base, entry: &Entry, token: Token, why: Option<Refusal>) {
-        self.jobs -= 1;
-        self.bytes -= entry.record.len();
-        base.answer(token, Err(Fault::NotSent(why)));
+        true
     }
 
     /// Nobody waits for the answer; the job is published all the same.
-    pub(super) fn forget(&mut self, base: &mut Base, token: Token) -> bool {
+    fn forget(&mut self, base: &mut Base, token: Token) -> bool {
         let Some(queue) = self.callers.remove(&token) else { return false };
         let Some(lane) = self.lanes.get_mut(&queue) else { return true };
         let pending = lane.pending.iter_mut().map(|pending| &mut pending.caller);

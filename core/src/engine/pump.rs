@@ -1,10 +1,11 @@
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
+use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use super::base::{Base, STUCK_MS, Timer};
 use super::flight::{Flights, Landed, Lane};
+use super::set::Set;
 use crate::{
     ClockModel, Command, Event, Forward, Identity, Key, Millis, Pumping, QueueName, Reply, Shard, Shards,
     UnixMicros, UnixMs,
@@ -17,9 +18,9 @@ const TEND_LIMIT: u16 = 256;
 /// what must happen there.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Pump {
-    shards: BTreeMap<Shard, Tending>,
-    queues: BTreeMap<QueueName, Tended>,
-    idle: BTreeSet<QueueName>,
+    shards: LiteMap<Shard, Tending>,
+    queues: LiteMap<QueueName, Tended>,
+    idle: Set<QueueName>,
     active: bool,
 }
 
@@ -30,7 +31,7 @@ struct Tending {
     timer: Option<Key>,
     /// Until when the lease is ours, by the engine's clock.
     lease_end: Option<Millis>,
-    entries: BTreeMap<QueueName, Key>,
+    entries: LiteMap<QueueName, Key>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -43,10 +44,10 @@ struct Tended {
 impl Pump {
     pub(super) fn new(base: &Base) -> Pump {
         let shards = match base.config.pump {
-            Pumping::Never => BTreeMap::new(),
+            Pumping::Never => LiteMap::new(),
             _ => all(base.config.shards),
         };
-        let mut pump = Pump { shards, queues: BTreeMap::new(), idle: BTreeSet::new(), active: false };
+        let mut pump = Pump { shards, queues: LiteMap::new(), idle: Set::default(), active: false };
         pump.set_active(base, matches!(base.config.pump, Pumping::WhenDue | Pumping::Always));
         pump
     }
@@ -55,7 +56,7 @@ impl Pump {
     pub(super) fn set_active(&mut self, base: &Base, active: bool) {
         let active = active && !base.draining;
         if active != self.active {
-            self.shards.values_mut().for_each(|tending| tending.wanted = active);
+            self.shards.iter_mut().for_each(|(_, tending)| tending.wanted = active);
         }
         self.active = active;
     }
@@ -78,7 +79,7 @@ impl Pump {
     /// Asks every shard afresh: notifications may have been missed, or the clock has stepped.
     pub(super) fn look_again(&mut self) {
         if self.active {
-            self.shards.values_mut().for_each(|tending| tending.wanted = true);
+            self.shards.iter_mut().for_each(|(_, tending)| tending.wanted = true);
         }
     }
 
@@ -270,8 +271,10 @@ impl Tending {
         let now = time.floor_ms();
         let is_cut = agenda.len() == usize::from(ENTRIES);
         let last = agenda.last().filter(|_| is_cut).and_then(|(_, at)| base.clock.ask_at(base.now, *at));
-        let mut next = BTreeMap::new();
-        next.extend(agenda);
+        let mut next = LiteMap::new();
+        for (queue, at) in agenda {
+            next.insert(queue, at);
+        }
         if !alone {
             next.retain(|queue, _| looked.iter().any(|(own, _)| own == queue));
         }
@@ -288,7 +291,7 @@ impl Tending {
                 None => {}
             }
         }
-        self.arm(base, &next.into_iter().collect::<Vec<_>>());
+        self.arm(base, &next.into_tuple_vec());
         self.timer = last.map(|at| base.wheel.insert(at.max(base.now + STUCK_MS), Timer::Peek(shard)));
         ready
     }
@@ -307,9 +310,11 @@ impl Tending {
     }
 }
 
-fn all(shards: Shards) -> BTreeMap<Shard, Tending> {
-    let mut all = BTreeMap::new();
-    all.extend(shards.iter().map(|shard| (shard, Tending::default())));
+fn all(shards: Shards) -> LiteMap<Shard, Tending> {
+    let mut all = LiteMap::new();
+    for shard in shards.iter() {
+        all.insert(shard, Tending::default());
+    }
     all
 }
 

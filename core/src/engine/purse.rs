@@ -1,8 +1,7 @@
-use alloc::collections::BTreeSet;
-
 use super::base::Base;
 use super::consumer::Consumer;
 use super::flight::Flights;
+use super::set::Set;
 use super::settler::Settler;
 use crate::{Command, Credit, Shard, Shards};
 
@@ -14,7 +13,7 @@ pub(super) struct Spender {
     credit: Credit,
     shards: Shards,
     /// Where the verdicts go that are here, or on their way.
-    settling: BTreeSet<Shard>,
+    settling: Set<Shard>,
 }
 
 impl Spender {
@@ -25,7 +24,7 @@ impl Spender {
     /// What is left if the verdicts on jobs in hand go with the others of their shard.
     pub(super) fn purse(&self, consumer: &Consumer) -> Purse {
         let mut verdicts = consumer.shards(self.shards);
-        verdicts.extend(&self.settling);
+        verdicts.extend(self.settling.iter().copied());
         self.holding(consumer, verdicts.len())
     }
 

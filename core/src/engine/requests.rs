@@ -1,13 +1,14 @@
-use alloc::collections::BTreeMap;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
 use super::base::{Base, BatchId, Timer};
 use super::flight::{Flights, Landed, Lane};
+use super::window::Window;
 use crate::{
-    Answer, Ask, Backlogged, Command, ConfigError, DeadLetters, Fault, Key, Reply, Request, Sizes, Stats,
-    Token, UnixMs,
+    Answer, Ask, Backlogged, Command, ConfigError, DeadLetters, Fault, JobId, Key, Reply, Request, Sizes,
+    Stats, Token, UnixMs,
 };
 
 const LIST_BYTES: u64 = 1 << 20;
@@ -16,7 +17,7 @@ const CONFLICTS_MAX: u32 = 16;
 /// Ad-hoc requests, each a command or a few of them one after the other.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Requests {
-    waiting: BTreeMap<Token, Waiting>,
+    waiting: Window<Token, Box<Waiting>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -61,8 +62,10 @@ impl Requests {
         let Some(command) = first(&ask, until) else { return Ok(()) };
         let batch = flights.submit(base, Lane::Ask(token), command, base.config.resend_ms);
         let deadline = base.after(timeout_ms, Timer::AskDeadline(token));
-        self.waiting
-            .insert(token, Waiting { ask, batch, deadline, until, moved: 0, conflicts: 0, forgotten: false });
+        self.waiting.insert(
+            token,
+            Box::new(Waiting { ask, batch, deadline, until, moved: 0, conflicts: 0, forgotten: false }),
+        );
         Ok(())
     }
 
@@ -115,24 +118,30 @@ impl Requests {
 
 /// The command a request begins with; `None` for what the settler and the changer do.
 fn first(ask: &Ask, until: Option<UnixMs>) -> Option<Command> {
-    let limit = 500;
-    Some(match ask.clone() {
+    let dead = |ids: &Option<Vec<JobId>>| DeadLetters { ids: ids.clone(), until, limit: 500 };
+    Some(match ask {
         Ask::Settle { .. } | Ask::Extend { .. } | Ask::Cancel { .. } | Ask::Reschedule { .. } => return None,
-        Ask::Open { shards } => Command::Open { shards },
+        Ask::Open { shards } => Command::Open { shards: *shards },
         Ask::Server => Command::Server,
-        Ask::Inspect { queue, id } => Command::Inspect { queue, id },
-        Ask::List { queue, place, limit, after } => {
-            Command::List { queue, place, limit, max_bytes: LIST_BYTES, after }
+        Ask::Inspect { queue, id } => Command::Inspect { queue: queue.clone(), id: id.clone() },
+        Ask::List { queue, place, limit, after } => Command::List {
+            queue: queue.clone(),
+            place: *place,
+            limit: *limit,
+            max_bytes: LIST_BYTES,
+            after: after.clone(),
+        },
+        Ask::Stats { queue, hours } => Command::Stats { queue: queue.clone(), hours: *hours },
+        Ask::Queues { shard, cursor, count } => {
+            Command::Queues { shard: *shard, cursor: *cursor, count: *count }
         }
-        Ask::Stats { queue, hours } => Command::Stats { queue, hours },
-        Ask::Queues { shard, cursor, count } => Command::Queues { shard, cursor, count },
-        Ask::Requeue { queue, ids } => Command::Requeue { queue, dead: DeadLetters { ids, until, limit } },
-        Ask::Purge { queue, ids } => Command::Purge { queue, dead: DeadLetters { ids, until, limit } },
+        Ask::Requeue { queue, ids } => Command::Requeue { queue: queue.clone(), dead: dead(ids) },
+        Ask::Purge { queue, ids } => Command::Purge { queue: queue.clone(), dead: dead(ids) },
         Ask::Configure { queue, cfgver: Some(cfgver), config } => {
-            Command::Configure { queue, cfgver: Some(cfgver), config }
+            Command::Configure { queue: queue.clone(), cfgver: Some(*cfgver), config: config.clone() }
         }
         Ask::Configure { queue, .. } | Ask::Pause { queue, .. } | Ask::Destroy { queue } => {
-            Command::Stats { queue, hours: 0 }
+            Command::Stats { queue: queue.clone(), hours: 0 }
         }
     })
 }
@@ -212,11 +221,11 @@ impl Waiting {
     fn handle_conflict(&mut self, cfgver: u64) -> Next {
         self.conflicts += 1;
         let named = matches!(&self.ask, Ask::Configure { cfgver: Some(_), .. });
-        match self.ask.clone() {
+        match &self.ask {
             Ask::Configure { queue, .. } | Ask::Pause { queue, .. }
                 if !named && self.conflicts < CONFLICTS_MAX =>
             {
-                Next::Send(Command::Stats { queue, hours: 0 })
+                Next::Send(Command::Stats { queue: queue.clone(), hours: 0 })
             }
             _ => Next::Answer(Ok(Answer::Conflict { cfgver })),
         }
@@ -240,8 +249,6 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec::Vec;
-
     use super::*;
     use crate::{Config, Credit, Engine, Event, Identity, Millis, QueueName, Request, Ticket, UnixMicros};
 

@@ -1,10 +1,13 @@
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
-use super::base::{Base, BatchId, Timer, set};
+use super::base::{Base, BatchId, Timer};
 use super::flight::{Batch, Flights, Landed, Lane};
+use super::set::Set;
+use super::window::Window;
 use crate::{
     Answer, Command, Event, ExtendOutcome, Fault, Fence, Held, JobId, Key, Millis, QueueName, Reply,
     SettleOutcome, Settlement, Shard, Token,
@@ -13,11 +16,11 @@ use crate::{
 /// Ends and renews leases, managed and foreign, coalesced in lanes a queue.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Settler {
-    settles: BTreeMap<QueueName, Leases<Settlement>>,
-    extends: BTreeMap<(QueueName, u64), Leases<()>>,
-    idle_settles: BTreeSet<QueueName>,
-    idle_extends: BTreeSet<(QueueName, u64)>,
-    callers: BTreeMap<Token, Key>,
+    settles: LiteMap<QueueName, Leases<Settlement>>,
+    extends: LiteMap<(QueueName, u64), Leases<()>>,
+    idle_settles: Set<QueueName>,
+    idle_extends: Set<(QueueName, u64)>,
+    callers: Window<Token, Key>,
     asks: usize,
 }
 
@@ -98,14 +101,14 @@ impl Settler {
     }
 
     /// The shards that get verdicts which are here, or on their way.
-    pub(super) fn shards(&self, base: &Base) -> BTreeSet<Shard> {
+    pub(super) fn shards(&self, base: &Base) -> Set<Shard> {
         let queues = self.settles.iter().filter(|(_, lane)| !lane.is_empty());
-        set(queues.map(|(queue, _)| base.config.shards.of(queue)))
+        queues.map(|(queue, _)| base.config.shards.of(queue)).collect()
     }
 
-    fn under_way(&self, base: &Base) -> BTreeSet<Shard> {
+    fn under_way(&self, base: &Base) -> Set<Shard> {
         let queues = self.settles.iter().filter(|(_, lane)| lane.flying.is_some());
-        set(queues.map(|(queue, _)| base.config.shards.of(queue)))
+        queues.map(|(queue, _)| base.config.shards.of(queue)).collect()
     }
 
     /// `tidy` says whether the engine's last lease of a queue ends now. Verdicts fewer than `least` wait for others; where
@@ -136,7 +139,7 @@ impl Settler {
             lane.flying =
                 Some((flights.submit(base, Lane::Extend(queue, lease_ms), command, resend_ms), whose));
         }
-        let under_way = if counted { self.under_way(base) } else { BTreeSet::new() };
+        let under_way = if counted { self.under_way(base) } else { Set::default() };
         for queue in core::mem::take(&mut self.idle_settles) {
             let Some(lane) = self.settles.get_mut(&queue) else { continue };
             let waits = lane.pending.len() < least || under_way.contains(&base.config.shards.of(&queue));
@@ -245,8 +248,8 @@ impl Settler {
         if self.callers.remove(&token).is_none() {
             return false;
         }
-        let unsent = self.settles.values_mut().any(|lane| lane.withdraw(token))
-            || self.extends.values_mut().any(|lane| lane.withdraw(token));
+        let unsent = self.settles.iter_mut().any(|(_, lane)| lane.withdraw(token))
+            || self.extends.iter_mut().any(|(_, lane)| lane.withdraw(token));
         self.asks -= usize::from(unsent);
         base.answer(token, Err(if unsent { Fault::NotSent(None) } else { Fault::Unknown }));
         true

@@ -1,16 +1,19 @@
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use super::base::{Base, Timer};
+use super::set::Set;
+use super::window::Window;
 use crate::{Answer, Backlogged, Command, Fault, Job, Key, QueueName, Take, Token};
 
 /// Who waits for jobs to be handed out.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Takes {
-    waiting: BTreeMap<Token, Waiting>,
-    by_queue: BTreeMap<QueueName, BTreeSet<Token>>,
+    waiting: Window<Token, Box<Waiting>>,
+    by_queue: LiteMap<QueueName, Set<Token>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -52,7 +55,8 @@ impl Takes {
             self.by_queue.entry(queue.clone()).or_default().insert(token);
         }
         let deadline = (take.wait_ms > 0).then(|| base.after(take.wait_ms, Timer::TakeDeadline(token)));
-        self.waiting.insert(token, Waiting { take, asking: 0, promised: false, deadline });
+        let waiting = Waiting { take, asking: 0, promised: false, deadline };
+        self.waiting.insert(token, Box::new(waiting));
         Ok(())
     }
 
@@ -75,8 +79,8 @@ impl Takes {
     }
 
     fn eligible<'a>(&'a self, queue: &'a QueueName) -> impl Iterator<Item = (Token, &'a Waiting)> {
-        let tokens = self.by_queue.get(queue).into_iter().flatten();
-        tokens.filter_map(|token| Some((*token, self.waiting.get(token)?))).filter(move |(_, waiting)| {
+        let tokens = self.by_queue.get(queue).into_iter().flat_map(Set::iter);
+        tokens.filter_map(|token| Some((*token, &**self.waiting.get(token)?))).filter(move |(_, waiting)| {
             !waiting.promised && waiting.take.queues.get(waiting.asking).is_none_or(|asked| asked == queue)
         })
     }
@@ -160,7 +164,7 @@ impl Takes {
     }
 
     pub(super) fn answer_all_empty(&mut self, base: &mut Base) {
-        while let Some(&token) = self.waiting.keys().next() {
+        while let Some(&(token, _)) = self.waiting.first() {
             self.answer(base, token, Ok(Answer::Taken(Vec::new())));
         }
     }
@@ -171,7 +175,7 @@ impl Takes {
         waiting.take.queues
     }
 
-    fn remove(&mut self, base: &mut Base, token: Token) -> Option<Waiting> {
+    fn remove(&mut self, base: &mut Base, token: Token) -> Option<Box<Waiting>> {
         let waiting = self.waiting.remove(&token)?;
         base.cancel(waiting.deadline);
         for queue in &waiting.take.queues {

@@ -1,15 +1,15 @@
-use core::fmt::Write as _;
+mod calls;
+mod delivery;
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::fmt::Write as _;
 
-use delayline_lua as lua;
 use delayline_lua::Script;
-
 use serde::{Deserialize, Serialize};
 
 use crate::keyspace::Keyspace;
-use crate::{Command, DeadLetters, Due, Forward, Place, QueueConfig, Session, Settlement, UnixMicros};
+use crate::{Command, DeadLetters, Due, Forward, QueueConfig, Session, Settlement, UnixMicros};
 
 /// The version of the layout that [`Command::Open`] fixes.
 pub const LAYOUT: u32 = 1;
@@ -52,33 +52,27 @@ pub fn encode(
         words.show(cursor);
         words.arg("COUNT");
         words.show(count);
-    } else {
-        words.script(script(command), form);
-        write_keys(keys, command, &mut words);
-        words.opt(clock);
-        write_args(command, &mut words);
+    } else if let Some(script) = delivery::script(command) {
+        words.call(script, form, keys, command, clock);
+        delivery::write_args(command, &mut words);
+    } else if let Some(script) = calls::script(command) {
+        words.call(script, form, keys, command, clock);
+        calls::write_args(command, &mut words);
     }
 }
 
-fn script(command: &Command) -> &'static Script {
-    match command {
-        Command::Open { .. } | Command::Server | Command::Queues { .. } => &lua::OPEN,
-        Command::Publish { .. } => &lua::PUBLISH,
-        Command::Reserve { .. } => &lua::RESERVE,
-        Command::Settle { .. } => &lua::SETTLE,
-        Command::Extend { .. } => &lua::EXTEND,
-        Command::Cancel { .. } => &lua::CANCEL,
-        Command::Reschedule { .. } => &lua::RESCHEDULE,
-        Command::Peek { .. } => &lua::PEEK,
-        Command::Tend { .. } => &lua::TEND,
-        Command::Requeue { .. } => &lua::REQUEUE,
-        Command::Purge { .. } => &lua::PURGE,
-        Command::Configure { .. } => &lua::CONFIGURE,
-        Command::Pause { .. } => &lua::PAUSE,
-        Command::Destroy { .. } => &lua::DESTROY,
-        Command::Inspect { .. } => &lua::INSPECT,
-        Command::List { .. } => &lua::LIST,
-        Command::Stats { .. } => &lua::STATS,
+/// The same for the commands that delivering takes; of another it writes nothing.
+pub(super) fn encode_delivery(
+    keys: &Keyspace,
+    command: &Command,
+    form: Form,
+    clock: Option<UnixMicros>,
+    out: &mut impl Args,
+) {
+    let mut words = Words { out, text: String::new() };
+    if let Some(script) = delivery::script(command) {
+        words.call(script, form, keys, command, clock);
+        delivery::write_args(command, &mut words);
     }
 }
 
@@ -101,94 +95,6 @@ fn write_keys<A: Args>(keys: &Keyspace, command: &Command, words: &mut Words<'_,
                 words.keys(&keys.queue_keys(queue));
             }
         }
-    }
-}
-
-fn write_args<A: Args>(command: &Command, words: &mut Words<'_, A>) {
-    match command {
-        Command::Server | Command::Queues { .. } => {}
-        Command::Open { shards } => {
-            words.show(LAYOUT);
-            words.show(shards.count());
-        }
-        Command::Publish { session, ceiling, jobs, .. } => {
-            words.session('p', session);
-            words.show(0);
-            words.show(ceiling.jobs);
-            words.show(ceiling.bytes);
-            for job in jobs {
-                words.arg(job.id.as_str());
-                words.due(if job.replace { "r" } else { "" }, job.due);
-                words.show(job.ttl_ms);
-                words.out.record(&job.record);
-            }
-        }
-        Command::Reserve { session, count, lease_ms, max_bytes, wakeable, .. } => {
-            words.session('r', session);
-            words.show(count);
-            words.show(lease_ms);
-            words.show(max_bytes);
-            words.opt((*wakeable || *count == 0).then_some(session.engine));
-        }
-        Command::Settle { tidy, leases, .. } => {
-            words.flag(*tidy);
-            for (id, fence, settlement) in leases {
-                words.arg(id.as_str());
-                words.show(fence);
-                words.settlement(settlement);
-            }
-        }
-        Command::Extend { lease_ms, leases, .. } => {
-            words.show(lease_ms);
-            for (id, fence) in leases {
-                words.arg(id.as_str());
-                words.show(fence);
-            }
-        }
-        Command::Cancel { session, ids, .. } => {
-            words.session('c', session);
-            for id in ids {
-                words.arg(id.as_str());
-            }
-        }
-        Command::Reschedule { session, jobs, .. } => {
-            words.session('c', session);
-            for (id, due) in jobs {
-                words.arg(id.as_str());
-                words.due("", *due);
-            }
-        }
-        Command::Peek { engine, entries, lease_ms, stay, .. } => {
-            words.show(engine);
-            words.show(entries);
-            words.show(lease_ms);
-            words.flag(*stay);
-        }
-        Command::Tend { limit, .. } => words.show(limit),
-        Command::Requeue { dead, .. } | Command::Purge { dead, .. } => words.dead(dead),
-        Command::Configure { cfgver, config, .. } => {
-            words.opt(*cfgver);
-            words.config(config);
-        }
-        Command::Pause { cfgver, paused, .. } => {
-            words.opt(*cfgver);
-            words.flag(*paused);
-        }
-        Command::Destroy { born, .. } => words.show(born),
-        Command::Inspect { id, .. } => words.arg(id.as_str()),
-        Command::List { place, limit, max_bytes, after, .. } => {
-            words.arg(match place {
-                Place::Ready => "ready",
-                Place::Delayed => "delayed",
-                Place::Leased => "leased",
-                Place::Dead => "dead",
-            });
-            words.show(limit);
-            words.show(max_bytes);
-            words.opt(after.as_ref().map(|(at, _)| at));
-            words.opt(after.as_ref().map(|(_, id)| id));
-        }
-        Command::Stats { hours, .. } => words.show(hours),
     }
 }
 
@@ -219,6 +125,20 @@ impl<A: Args> Words<'_, A> {
         self.arg(if on { "1" } else { "" });
     }
 
+    /// All that stands before the command's own arguments.
+    fn call(
+        &mut self,
+        script: &'static Script,
+        form: Form,
+        keys: &Keyspace,
+        command: &Command,
+        clock: Option<UnixMicros>,
+    ) {
+        self.script(script, form);
+        write_keys(keys, command, self);
+        self.opt(clock);
+    }
+
     fn script(&mut self, script: &'static Script, form: Form) {
         match form {
             Form::Sha => {
@@ -227,7 +147,7 @@ impl<A: Args> Words<'_, A> {
             }
             Form::Source => {
                 self.arg("EVAL");
-                self.arg(script.source);
+                self.arg(&script.source());
             }
         }
     }

@@ -2,6 +2,7 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::pin;
 
+use delayline_core::wire::All;
 use delayline_core::{
     Answer, Ask, Backlogged, Config, Engine, Fault, Identity, Job, JobId, JobIds, Millis, NewJob, Prefix,
     Pumping, QueueName, Request, Shards, Take, Token, Transmit, Verdict,
@@ -34,7 +35,7 @@ const NAMELESS: &str = "it is not known whether Redis accepted the job: publish 
 /// Each call has an engine to itself, so that none waits for another: in a worker, an invocation must not wait for what
 /// another one has begun. One that has nothing under way is used again.
 pub(super) struct Deployment {
-    redis: Redis,
+    redis: Redis<All>,
     shards: Shards,
     timeout_ms: u64,
     max_payload: usize,
@@ -85,7 +86,7 @@ impl Deployment {
         };
         config.validate().map_err(|error| bad(error.to_string()))?;
         Ok(Deployment {
-            redis: Redis::new(endpoint, &prefix, shards, fetch, flight_ms),
+            redis: Redis::new(All, endpoint, &prefix, shards, fetch, flight_ms),
             shards,
             timeout_ms,
             max_payload,
@@ -240,7 +241,7 @@ impl Asked {
 
 /// A world that remembers what went wrong last.
 struct Watched<'a> {
-    live: Live<'a, Nobody>,
+    live: Live<'a, All, Nobody>,
     trouble: RefCell<Option<String>>,
 }
 

@@ -1,3 +1,4 @@
+use delayline_core::wire::All;
 use delayline_core::{Keyspace, Transmit};
 use js_sys::{JSON, Object};
 use wasm_bindgen::prelude::*;
@@ -22,7 +23,7 @@ export type Reply = string | Uint8Array | number | bigint | boolean | null | Err
 /// A round trip, as whoever makes it wants it.
 pub(super) fn shown(keys: &Keyspace, transmit: &Transmit<'_>) -> Object {
     let commands = transmit.commands.iter().zip(transmit.forms.iter().copied());
-    let json = String::from_utf8_lossy(&pipeline(keys, commands, None)).into_owned();
+    let json = String::from_utf8_lossy(&pipeline(All, keys, commands, None)).into_owned();
     let commands = JSON::parse(&json).unwrap_or_default();
     let shown = object(&serde_json::json!({ "ticket": transmit.ticket }));
     set(&shown, "commands", &commands);

@@ -1,4 +1,4 @@
-use delayline_core::wire::{self, refusal};
+use delayline_core::wire::{Dialect, refusal};
 use delayline_core::{Kind, Refusal, Reply};
 use serde::Deserialize;
 
@@ -46,14 +46,14 @@ struct Whole {
 /// a size; 401 and 403; 404 and 405, where there is no such endpoint; 413; 429. All else that is no list of results is
 /// lost: other statuses (a proxy may have passed the request on), HTML, a body that was cut. Where results are missing
 /// from the end, those commands are.
-pub fn land(kinds: &[Kind], answer: Result<Answer, Cut>) -> Landed {
+pub fn land(dialect: impl Dialect, kinds: &[Kind], answer: Result<Answer, Cut>) -> Landed {
     let answer = match answer {
         Ok(answer) => answer,
         Err(Cut::TimedOut) => return Landed::Lost { why: "no answer in time".to_owned() },
         Err(Cut::Failed(why)) => return Landed::Lost { why },
     };
     match answer.status {
-        200 => results(kinds, &answer.body),
+        200 => results(dialect, kinds, &answer.body),
         status => match refused(status, &answer.body) {
             Some(why) => Landed::Replies(kinds.iter().map(|_| Reply::Refused(why)).collect()),
             None => Landed::Lost { why: format!("HTTP status {status}{}", shown(&answer.body)) },
@@ -61,10 +61,10 @@ pub fn land(kinds: &[Kind], answer: Result<Answer, Cut>) -> Landed {
     }
 }
 
-fn results(kinds: &[Kind], body: &[u8]) -> Landed {
+fn results(dialect: impl Dialect, kinds: &[Kind], body: &[u8]) -> Landed {
     match serde_json::from_slice::<Vec<Item>>(body) {
         Ok(items) => {
-            let decoded = kinds.iter().zip(items).map(|(kind, item)| wire::decode(*kind, item.0));
+            let decoded = kinds.iter().zip(items).map(|(kind, item)| dialect.decode(*kind, item.0));
             Landed::Replies(decoded.collect())
         }
         Err(error) => {
@@ -93,12 +93,13 @@ fn shown(body: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use delayline_core::wire::All;
     use delayline_core::{SettleOutcome, UnixMicros};
 
     const KINDS: [Kind; 2] = [Kind::Settle, Kind::Peek];
 
     fn landed(status: u16, body: &str) -> Landed {
-        land(&KINDS, Ok(Answer { status, body: body.into() }))
+        land(All, &KINDS, Ok(Answer { status, body: body.into() }))
     }
 
     fn refused(why: Refusal) -> Landed {
@@ -162,8 +163,8 @@ mod tests {
         ] {
             assert!(matches!(landed(status, body), Landed::Lost { .. }), "{status} {body}");
         }
-        assert!(matches!(land(&KINDS, Err(Cut::TimedOut)), Landed::Lost { .. }));
-        let cut = land(&KINDS, Err(Cut::Failed("Network connection lost.".into())));
+        assert!(matches!(land(All, &KINDS, Err(Cut::TimedOut)), Landed::Lost { .. }));
+        let cut = land(All, &KINDS, Err(Cut::Failed("Network connection lost.".into())));
         assert_eq!(cut, Landed::Lost { why: "Network connection lost.".into() });
         let Landed::Lost { why } = landed(502, " <h1>Bad gateway</h1> ") else { panic!("lost") };
         assert_eq!(why, "HTTP status 502: <h1>Bad gateway</h1>");

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use delayline_core::wire::{self, Args, Form};
+use delayline_core::wire::{Args, Dialect, Form};
 use delayline_core::{Command, Head, Keyspace, Transmit, UnixMicros, armour};
 use thiserror::Error;
 
@@ -52,8 +52,13 @@ impl Endpoint {
         Ok(Endpoint { pipeline: format!("{base}/pipeline"), authorization: format!("Bearer {token}") })
     }
 
+    /// Where requests go.
+    pub fn url(&self) -> &str {
+        &self.pipeline
+    }
+
     /// What carries a transmit; its answer is for [`land`](super::land).
-    pub fn request(&self, keys: &Keyspace, transmit: &Transmit<'_>) -> Request<'_> {
+    pub fn request(&self, dialect: impl Dialect, keys: &Keyspace, transmit: &Transmit<'_>) -> Request<'_> {
         let commands = transmit.commands.iter().zip(transmit.forms.iter().copied());
         Request {
             url: &self.pipeline,
@@ -62,13 +67,14 @@ impl Endpoint {
                 ("content-type", "application/json"),
                 ("upstash-encoding", "base64"),
             ],
-            body: pipeline(keys, commands, None),
+            body: pipeline(dialect, keys, commands, None),
         }
     }
 }
 
 /// The JSON that carries commands to `/pipeline`. `clock` replaces the server's clock in tests.
 pub fn pipeline<'a>(
+    dialect: impl Dialect,
     keys: &Keyspace,
     commands: impl Iterator<Item = (&'a Command, Form)> + Clone,
     clock: Option<UnixMicros>,
@@ -78,7 +84,7 @@ pub fn pipeline<'a>(
     words.json.push(b'[');
     for (command, form) in commands {
         words.open();
-        wire::encode(keys, command, form, clock, &mut words);
+        dialect.encode(keys, command, form, clock, &mut words);
         words.close();
     }
     words.json.push(b']');
@@ -140,6 +146,7 @@ impl Args for Words {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use delayline_core::wire::All;
     use delayline_core::{
         Config, Credit, Engine, Identity, JobId, Millis, NewJob, Prefix, Record, Shards, Token,
     };
@@ -172,7 +179,7 @@ mod tests {
         let keys = Keyspace::new(&Prefix::default(), Shards::default());
         let transmit = engine.poll_transmit(Credit::UNLIMITED).unwrap();
         let endpoint = Endpoint::new("http://127.0.0.1:8079", "secret").unwrap();
-        let request = endpoint.request(&keys, &transmit);
+        let request = endpoint.request(All, &keys, &transmit);
         assert_eq!(request.url, "http://127.0.0.1:8079/pipeline");
         assert_eq!(request.headers[0], ("authorization", "Bearer secret"));
         let commands: Vec<Vec<String>> = serde_json::from_slice(&request.body).unwrap();

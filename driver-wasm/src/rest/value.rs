@@ -3,6 +3,8 @@ use delayline_core::wire::Value;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+const FRACTION: &str = "ERR a number with a fraction, which Redis does not answer";
+
 /// One result of a pipeline, as Redis would have answered it.
 pub(super) struct Item(pub(super) Value);
 
@@ -68,8 +70,9 @@ impl<'de> Visitor<'de> for NestedVisitor {
         Ok(i64::try_from(number).map_or_else(|_| Value::Bytes(number.to_string().into()), Value::Int))
     }
 
-    fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
-        Ok(Value::Bytes(number.to_string().into()))
+    /// Redis answers floats as text. To write one would link what writes them.
+    fn visit_f64<E>(self, _: f64) -> Result<Value, E> {
+        Ok(Value::Error(FRACTION.to_owned()))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Value, E> {
@@ -105,7 +108,7 @@ mod tests {
             (r#"{"result":null}"#, Value::Nil),
             (r#"{"result":-7}"#, Value::Int(-7)),
             (r#"{"result":18446744073709551615}"#, bytes("18446744073709551615")),
-            (r#"{"result":1.5}"#, bytes("1.5")),
+            (r#"{"result":1.5}"#, Value::Error(FRACTION.into())),
             (r#"{"result":"OK"}"#, bytes("OK")),
             (r#"{"result":"b2s="}"#, bytes("ok")),
             (r#"{"result":""}"#, bytes("")),

@@ -3,13 +3,17 @@ use std::future::Future;
 use std::rc::Rc;
 use std::str::FromStr;
 
+use delayline_core::wire::Dialect;
 use delayline_core::{Job, NameError, Prefix, QueueName, Shards, Span, Subscription};
 use delayline_http::BearerToken;
 use delayline_http::push::{self, Push};
+use js_sys::Reflect;
 use thiserror::Error;
 use worker::Env;
 
 use super::deliver::{Target, Targets};
+use super::hand_over::HandOver;
+use super::handler::Handler;
 use super::verdict::IntoVerdict;
 use crate::redis::Redis;
 use crate::rest::{Endpoint, EndpointError};
@@ -71,8 +75,8 @@ impl Config {
     /// with spaces between them), `DELAYLINE_PLAIN_HTTP` (`true` lets pushes go to `http://`) and `DELAYLINE_API_TOKEN`
     /// (what callers of the producer API must know).
     pub fn from_env(env: &Env) -> Result<Config, ConfigError> {
-        let set = |name: &'static str| said(env, name).ok_or(ConfigError::Missing(name));
-        let endpoint = Endpoint::new(&set("UPSTASH_REDIS_REST_URL")?, &set("UPSTASH_REDIS_REST_TOKEN")?)?;
+        let endpoint =
+            Endpoint::new(&var(env, "UPSTASH_REDIS_REST_URL")?, &var(env, "UPSTASH_REDIS_REST_TOKEN")?)?;
         let usual = Limits::default();
         let for_ms = parsed::<Span>(env, "DELAYLINE_FOR")?.map_or(usual.for_ms, |span| span.0);
         let shards = parsed::<u16>(env, "DELAYLINE_SHARDS")?.unwrap_or(1);
@@ -114,11 +118,7 @@ impl Config {
         F: Future<Output = O> + 'static,
         O: IntoVerdict,
     {
-        let handler = Rc::new(move |job| {
-            let run = handler(job);
-            Box::pin(async move { run.await.into_verdict() }) as _
-        });
-        self.to(queue, requests, Target::Handler(handler))
+        self.to(queue, requests, Handler(handler))
     }
 
     /// The jobs of `queue` are pushed to this URL, signed with the secrets of `DELAYLINE_WEBHOOK_SECRET`. A body may have
@@ -131,7 +131,7 @@ impl Config {
 
     /// The jobs of `queue` are pushed as this says: it may let jobs name URLs of their own.
     pub fn push_by(self, queue: &str, push: Push) -> Result<Config, ConfigError> {
-        self.to(queue, 1, Target::Push(Rc::new(push)))
+        self.to(queue, 1, push)
     }
 
     /// The secrets that pushes are signed with.
@@ -141,7 +141,7 @@ impl Config {
 
     /// The jobs of `queue` are handed over to the Cloudflare Queue that is bound as `binding`. They are done then.
     pub fn hand_over(self, queue: &str, binding: &str) -> Result<Config, ConfigError> {
-        self.to(queue, 1, Target::Queue(binding.to_owned()))
+        self.to(queue, 1, HandOver { binding: binding.to_owned() })
     }
 
     /// Other limits than the usual ones. What a delivery costs is known from where the jobs go.
@@ -153,19 +153,24 @@ impl Config {
         self
     }
 
-    pub(super) fn to(mut self, queue: &str, requests: u32, target: Target) -> Result<Config, ConfigError> {
-        self.targets.insert(queue.parse()?, target);
+    pub(super) fn to(
+        mut self,
+        queue: &str,
+        requests: u32,
+        target: impl Target + 'static,
+    ) -> Result<Config, ConfigError> {
+        self.targets.insert(queue.parse()?, Rc::new(target));
         self.limits.per_job = self.limits.per_job.max(requests);
         Ok(self)
     }
 
-    pub(super) fn redis(&self) -> Redis {
-        Redis::new(self.endpoint.clone(), &self.prefix, self.shards, None, self.limits.flight_ms)
+    pub(super) fn redis<L: Dialect>(&self, dialect: L) -> Redis<L> {
+        Redis::new(dialect, self.endpoint.clone(), &self.prefix, self.shards, None, self.limits.flight_ms)
     }
 
     /// What tells this deployment from others.
     pub(super) fn deployment(&self) -> String {
-        format!("{:?} {} {}", self.endpoint, self.prefix, self.shards.count())
+        format!("{} {} {}", self.endpoint.url(), self.prefix, self.shards.count())
     }
 
     pub(super) fn shards(&self) -> Shards {
@@ -186,9 +191,17 @@ impl Config {
     }
 }
 
-/// A variable or a secret, unless it is not there or empty.
-pub(super) fn said(env: &Env, name: &str) -> Option<String> {
-    env.var(name).ok().map(|value| value.to_string()).filter(|value| !value.is_empty())
+/// A variable or a secret of the worker.
+///
+/// # Errors
+/// If it is not there, or empty.
+pub fn var(env: &Env, name: &'static str) -> Result<String, ConfigError> {
+    said(env, name).ok_or(ConfigError::Missing(name))
+}
+
+fn said(env: &Env, name: &str) -> Option<String> {
+    let value = Reflect::get(env, &name.into()).ok()?.as_string()?;
+    Some(value).filter(|value| !value.is_empty())
 }
 
 fn secrets(env: &Env) -> Result<Vec<push::Secret>, ConfigError> {

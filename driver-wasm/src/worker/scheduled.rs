@@ -1,4 +1,5 @@
 use delayline_core::Identity;
+use delayline_core::wire::Delivery;
 use worker::Env;
 
 use super::config::Config;
@@ -18,7 +19,7 @@ pub(super) async fn pump(env: &Env, config: &Config, limits: Limits) -> Result<S
         |error: getrandom::Error| Failure::Unreachable { why: format!("there is no randomness: {error}") };
     let identity = Identity(getrandom::u64().map_err(why)?);
     let salt = getrandom::u64().map_err(why)?;
-    let redis = config.redis();
+    let redis = config.redis(Delivery);
     let to = Courier { env, targets: &config.targets, delivery_ms: limits.delivery_ms };
     let world = Live { redis: &redis, to };
     let deployment = config.deployment();

@@ -2,6 +2,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use delayline_core::wire::All;
 use delayline_core::{
     Answer, Ask, Config as Engines, Engine, Fault, Identity, JobId, JobIds, NewJob, Published, QueueName,
     Request as Question, RescheduleOutcome, Token, UnixMs,
@@ -163,7 +164,7 @@ impl Served<'_> {
 
     /// One engine's answers, in the order of what it was told.
     async fn ask(&self, verbs: Vec<Verb>) -> Result<Vec<Result<Answer, Fault>>, Problem> {
-        let redis = self.config.redis();
+        let redis = self.config.redis(All);
         let world = Live { redis: &redis, to: Nobody };
         let deployment = self.config.deployment();
         let mut engine = self.engine(&deployment)?;
@@ -191,7 +192,7 @@ impl Served<'_> {
     }
 
     /// Checks the deployment before anything is written to it: in one of another number of shards a job would be lost.
-    async fn open(&self, world: &Live<'_, Nobody>, engine: &mut Engine) -> Result<(), Problem> {
+    async fn open(&self, world: &Live<'_, All, Nobody>, engine: &mut Engine) -> Result<(), Problem> {
         let asked = self.config.shards();
         let ask = Ask::Open { shards: asked };
         told(engine.request(timer::now(), OPENING, Question { ask, timeout_ms: TIMEOUT_MS }))?;

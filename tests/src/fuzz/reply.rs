@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use delayline_core::wire::{Value, decode};
+use delayline_core::wire::{All, Value, decode};
 use delayline_core::{
     Ask, Command, Config, Counters, Due, Fence, JobId, Kind, Lease, NewJob, Pumping, QueueConfig, QueueName,
     Reply, Shard, Shards, Stats, Take, UnixMicros, Verdict, Wakeup,
@@ -53,7 +53,7 @@ fn rest(status: u16, body: &[u8]) {
         _ => body.to_vec(),
     };
     for kind in KINDS {
-        match land(&[kind; 4], Ok(Answer { status, body: body.clone() })) {
+        match land(All, &[kind; 4], Ok(Answer { status, body: body.clone() })) {
             Landed::Replies(replies) => replies.into_iter().for_each(|reply| heard(kind, reply)),
             Landed::Lost { why } => assert!(!why.is_empty(), "it is said what is lost"),
         }

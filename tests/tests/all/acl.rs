@@ -55,7 +55,8 @@ fn the_user_of_the_guide_has_no_right_that_nothing_needs() {
         user().split(' ').filter_map(|word| word.strip_prefix('+')).map(str::to_owned).collect();
     let mut needed: BTreeSet<String> = SENT.into_iter().map(str::to_owned).collect();
     for script in delayline_lua::all() {
-        let code = script.source.lines().filter_map(|line| line.split("--").next());
+        let source = script.source();
+        let code = source.lines().filter_map(|line| line.split("--").next());
         for quoted in code.flat_map(|line| line.split('\'').skip(1).step_by(2)) {
             let is_word = quoted.len() > 2 && quoted.bytes().all(|byte| byte.is_ascii_uppercase());
             if is_word && words(connection.ask(&["COMMAND", "INFO", quoted])) != [Value::Nil] {

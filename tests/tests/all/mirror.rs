@@ -40,7 +40,7 @@ impl Mirror {
         let server = RedisServer::start(Options { flavour: Some(flavour), ..Options::default() });
         let mut connection = server.connect();
         for script in delayline_lua::all() {
-            connection.ask(&["SCRIPT", "LOAD", script.source]);
+            connection.ask(&["SCRIPT", "LOAD", &script.source()]);
         }
         Mirror { server, stores: BTreeMap::new() }
     }

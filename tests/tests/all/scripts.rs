@@ -19,7 +19,7 @@ fn the_sha1_is_what_servers_compute() {
         let server = start(&flavour);
         let mut connection = server.connect();
         for script in delayline_lua::all() {
-            let loaded = connection.ask(&["SCRIPT", "LOAD", script.source]);
+            let loaded = connection.ask(&["SCRIPT", "LOAD", &script.source()]);
             assert_eq!(shown(&loaded), script.sha1(), "{} on {}", script.name, flavour.name);
         }
     }
@@ -44,7 +44,7 @@ fn the_keys_of_the_header_are_the_keyspaces() {
             .map(|(i, key)| format!("{} {}", i + 1, key.rsplit(':').next().unwrap_or_default()))
             .collect();
         assert_eq!(named, suffixes, "{}", script.name);
-        let used = indices(script.source, "KEYS[");
+        let used = indices(&script.source(), "KEYS[");
         let declared = actual.len() + usize::from(script.name == "tend");
         assert!(used.iter().all(|&i| i <= declared), "{} uses {used:?}", script.name);
     }
@@ -56,7 +56,7 @@ fn the_arguments_of_the_header_are_those_that_are_sent() {
     for Scenario { script: name, prepare, .. } in scenario::all() {
         let script = script(name);
         let declared = declared_args(script);
-        let highest = indices(script.source, "ARGV[").into_iter().max().unwrap_or(0);
+        let highest = indices(&script.source(), "ARGV[").into_iter().max().unwrap_or(0);
         assert!(highest <= declared, "{name}: ARGV[{highest}] is used, the header ends at {declared}");
         rig.store.clear();
         let command = prepare(&mut rig);
@@ -80,7 +80,7 @@ fn scripts_use_nothing_that_is_forbidden() {
             "'DEL'",
             "setresp",
         ] {
-            assert!(!script.source.contains(word), "{}: {word}", script.name);
+            assert!(!script.source().contains(word), "{}: {word}", script.name);
         }
     }
 }
@@ -169,7 +169,7 @@ fn a_whole_life_costs_few_calls() {
 #[test]
 fn scripts_read_no_undeclared_global() {
     for script in delayline_lua::all() {
-        let unknown = crate::lua_source::undeclared(script.source);
+        let unknown = crate::lua_source::undeclared(&script.source());
         assert!(unknown.is_empty(), "{}: {unknown:?}", script.name);
     }
 }
@@ -177,7 +177,7 @@ fn scripts_read_no_undeclared_global() {
 #[test]
 fn scripts_join_only_text() {
     for script in delayline_lua::all() {
-        let numbers = crate::lua_source::joined(script.source);
+        let numbers = crate::lua_source::joined(&script.source());
         assert!(numbers.is_empty(), "{}: may be a number next to ..: {numbers:?}", script.name);
     }
 }
@@ -207,7 +207,7 @@ fn start(flavour: &Flavour) -> RedisServer {
 
 /// Makes the server know the script, so that the next call is one EVALSHA.
 fn learn(rig: &mut Rig, name: &str) {
-    rig.store.connection().ask(&["SCRIPT", "LOAD", script(name).source]);
+    rig.store.connection().ask(&["SCRIPT", "LOAD", &script(name).source()]);
 }
 
 /// Brings the queue into its state so that it ends now, and runs the command as production does.

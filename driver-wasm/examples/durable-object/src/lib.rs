@@ -6,8 +6,7 @@ use wasm_bindgen::prelude::*;
 use worker::{Context, DurableObject, Env, Request, Response, State, Stub, durable_object, event};
 
 fn config(env: &Env) -> Result<Config, ConfigError> {
-    let url = env.var("PUSH_URL").map_err(|_| ConfigError::Missing("PUSH_URL"))?.to_string();
-    Config::from_env(env)?.push("orders", &url)
+    Config::from_env(env)?.push("orders", &delayline::var(env, "PUSH_URL")?)
 }
 
 fn ticker(env: &Env) -> worker::Result<Stub> {

@@ -1,12 +1,11 @@
 //! A worker that cron starts every minute: it pushes the due jobs of the queue `orders` to a URL, and tends all others.
 
-use delayline_wasm::worker::{Config, ConfigError, run_scheduled};
+use delayline_wasm::worker::{Config, ConfigError, run_scheduled, var};
 use wasm_bindgen::prelude::*;
 use worker::{Env, console_log};
 
 fn config(env: &Env) -> Result<Config, ConfigError> {
-    let url = env.var("PUSH_URL").map_err(|_| ConfigError::Missing("PUSH_URL"))?.to_string();
-    Config::from_env(env)?.push("orders", &url)
+    Config::from_env(env)?.push("orders", &var(env, "PUSH_URL")?)
 }
 
 /// An error is shown by Cloudflare as a failed event.

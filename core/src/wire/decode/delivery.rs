@@ -1,0 +1,95 @@
+use alloc::vec::Vec;
+
+use super::{Words, bytes, parse, text};
+use crate::{ExtendOutcome, Fence, Grant, Kind, Reply, SettleOutcome, Shards, State, UnixMicros, UnixMs};
+
+/// What a command that delivering takes answered.
+pub(super) fn answer(kind: Kind, status: &str, words: &mut Words) -> Option<Reply> {
+    if kind == Kind::Settle {
+        return Some(Reply::Settled {
+            time: words.maybe()?.map(UnixMicros),
+            outcomes: words.letters(settled)?,
+        });
+    }
+    let time = UnixMicros(words.parsed()?);
+    Some(match (kind, status) {
+        (Kind::Reserve, "superseded") => Reply::Superseded { time },
+        (Kind::Reserve, "closed") => words.granted(time, false)?,
+        (_, "ok" | "again" | "full") => return done(kind, time, words),
+        _ => return None,
+    })
+}
+
+fn done(kind: Kind, time: UnixMicros, words: &mut Words) -> Option<Reply> {
+    Some(match kind {
+        Kind::Open => Reply::Opened { time, layout: words.parsed()?, shards: Shards::new(words.parsed()?)? },
+        Kind::Reserve => words.granted(time, true)?,
+        Kind::Extend => {
+            Reply::Extended { time, outcomes: words.letters(extended)?, lease_end: UnixMs(words.parsed()?) }
+        }
+        Kind::Peek => words.peeked(time)?,
+        Kind::Tend => Reply::Tended {
+            time,
+            ended: words.parsed()?,
+            expired: words.parsed()?,
+            purged: words.parsed()?,
+            forwarded: words.parsed()?,
+            next: words.maybe()?.map(UnixMs),
+            more: words.flag()?,
+            forward: words.maybe()?,
+        },
+        _ => return None,
+    })
+}
+
+fn settled(letter: u8) -> Option<SettleOutcome> {
+    match letter {
+        b'o' => Some(SettleOutcome::Done),
+        b'd' => Some(SettleOutcome::Died),
+        b'e' => Some(SettleOutcome::Expired),
+        b'g' => Some(SettleOutcome::Gone),
+        b's' => Some(SettleOutcome::Stale),
+        b'r' => Some(SettleOutcome::Repeat),
+        _ => None,
+    }
+}
+
+fn extended(letter: u8) -> Option<ExtendOutcome> {
+    match letter {
+        b'o' => Some(ExtendOutcome::Extended),
+        b'g' => Some(ExtendOutcome::Gone),
+        b's' => Some(ExtendOutcome::Stale),
+        _ => None,
+    }
+}
+
+impl Words {
+    fn granted(&mut self, time: UnixMicros, open: bool) -> Option<Reply> {
+        let (fence, lease_end) = (Fence(self.parsed()?), UnixMs(self.parsed()?));
+        let backoff = self.text()?.parse().ok();
+        let (ids, dues) = (self.array()?, self.array()?);
+        let (mut records, mut states) = (self.array()?, self.array()?);
+        let mut jobs = Vec::with_capacity(ids.0.len());
+        for (id, due) in ids.0.zip(dues.0) {
+            let (record, state) = (bytes(records.0.next()?), bytes(states.0.next()?)?);
+            if let (Some(id), Some(record)) = (parse(id), record) {
+                jobs.push(Grant { id, due: UnixMs(parse(due)?), record, state: State::parse(&state)? });
+            }
+        }
+        let (next, more) = (self.maybe()?.map(UnixMs), self.flag()?);
+        Some(Reply::Granted { time, fence, lease_end, backoff, jobs, next, more, open })
+    }
+
+    fn peeked(&mut self, time: UnixMicros) -> Option<Reply> {
+        let holder = self.maybe()?;
+        let until = UnixMs(self.parsed()?);
+        let (members, times) = (self.array()?, self.array()?);
+        let agenda = members.0.zip(times.0).filter_map(|(member, at)| {
+            Some((text(member)?.strip_prefix('q')?.parse().ok()?, UnixMs(parse(at)?)))
+        });
+        let (holder, agenda) = (holder.map(|engine| (engine, until)), agenda.collect());
+        let mut dues = self.array()?;
+        let firsts = (0..dues.0.len()).map(|_| Some(dues.maybe()?.map(UnixMs))).collect::<Option<_>>()?;
+        Some(Reply::Peeked { time, holder, agenda, firsts })
+    }
+}
