@@ -52,9 +52,11 @@ impl Http {
         let mut stream = TcpStream::connect_timeout(&self.address, PATIENCE)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         let (len, mut sender) = (body.len(), stream.try_clone()?);
-        let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-        let head =
-            format!("{method} {path} HTTP/1.0\r\nHost: test\r\n{headers}Content-Length: {len}\r\n\r\n");
+        let mut head = format!("{method} {path} HTTP/1.0\r\nHost: test\r\nContent-Length: {len}\r\n");
+        for (name, value) in headers {
+            head.extend([name, ": ", value, "\r\n"]);
+        }
+        head.push_str("\r\n");
         thread::scope(|scope| {
             scope.spawn(move || {
                 sender.write_all(head.as_bytes())?;
