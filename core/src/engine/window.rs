@@ -85,12 +85,11 @@ mod tests {
         fn it_is_a_map_in_order(steps: Vec<(u8, Option<u16>)>) {
             let (mut window, mut map) = (Window::default(), BTreeMap::new());
             for (key, step) in steps {
-                match step {
-                    Some(value) => {
-                        window.insert(key, value);
-                        map.insert(key, value);
-                    }
-                    None => prop_assert_eq!(window.remove(&key), map.remove(&key)),
+                if let Some(value) = step {
+                    window.insert(key, value);
+                    map.insert(key, value);
+                } else {
+                    prop_assert_eq!(window.remove(&key), map.remove(&key));
                 }
                 prop_assert_eq!(window.get(&key), map.get(&key));
                 prop_assert_eq!(window.get_mut(&key), map.get_mut(&key));
