@@ -32,15 +32,7 @@ impl Http {
     /// # Panics
     /// If there is no answer.
     pub fn ask(&self, method: &str, path: &str, content_type: &str, body: &str) -> Response {
-        self.ask_with(method, path, &[("Content-Type", content_type)], body)
-    }
-
-    /// The same with headers of its own.
-    ///
-    /// # Panics
-    /// If there is no answer.
-    pub fn ask_with(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
-        let answer = self.exchange(method, path, headers, body);
+        let answer = self.exchange(method, path, content_type, body);
         let answer = answer.unwrap_or_else(|error| panic!("{method} {path}: {error}"));
         let (head, body) =
             answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{method} {path}: {answer:?}"));
@@ -48,15 +40,13 @@ impl Http {
         Response { status: status.unwrap_or_else(|| panic!("{head:?}")), body: body.to_string() }
     }
 
-    fn exchange(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> io::Result<String> {
+    fn exchange(&self, method: &str, path: &str, content_type: &str, body: &str) -> io::Result<String> {
         let mut stream = TcpStream::connect_timeout(&self.address, PATIENCE)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         let (len, mut sender) = (body.len(), stream.try_clone()?);
-        let mut head = format!("{method} {path} HTTP/1.0\r\nHost: test\r\nContent-Length: {len}\r\n");
-        for (name, value) in headers {
-            head.extend([name, ": ", value, "\r\n"]);
-        }
-        head.push_str("\r\n");
+        let head = format!(
+            "{method} {path} HTTP/1.0\r\nHost: test\r\nContent-Type: {content_type}\r\nContent-Length: {len}\r\n\r\n"
+        );
         thread::scope(|scope| {
             scope.spawn(move || {
                 sender.write_all(head.as_bytes())?;

@@ -19,7 +19,6 @@ mod redis_server;
 mod redis_store;
 mod report;
 mod resp;
-mod rest_endpoint;
 mod runtime;
 pub mod seeds;
 pub mod shim;
@@ -40,7 +39,6 @@ pub use redis_server::{Append, Options, RedisServer};
 pub use redis_store::{RedisStore, encoded};
 pub use report::report;
 pub use resp::{Connection, words};
-pub use rest_endpoint::{RestEndpoint, TOKEN};
 pub use runtime::block_on;
 
 /// The README's example, compiled with the documentation's tests.

@@ -3,7 +3,11 @@ use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use delayline_core::wire::{All, Form};
+use delayline_core::{Command as Asked, Keyspace, Kind, UnixMicros};
+use delayline_wasm::rest::{Answer, Landed, land, pipeline};
 use serde::{Deserialize, Serialize};
+use ureq::Agent;
 
 use super::setup::Scratch;
 use crate::{Process, RedisServer, until};
@@ -16,6 +20,7 @@ const TOKEN: &str = "a-token-of-tests";
 pub struct Rest {
     _process: Process,
     address: SocketAddr,
+    agent: Agent,
     _scratch: Scratch,
 }
 
@@ -77,6 +82,7 @@ impl Rest {
         command.env("NO_COLOR", "1").env_remove("RUST_LOG");
         command.stdin(Stdio::null()).stderr(File::create(&log).expect("a log file"));
         let mut process = Process::start(&mut command);
+        let agent = Agent::config_builder().http_status_as_error(false).build().into();
         let address = until("the address of the REST endpoint", PATIENCE, || {
             let text = fs::read_to_string(&log).unwrap_or_default();
             if let Some(ended) = process.ended() {
@@ -85,7 +91,7 @@ impl Rest {
             let address = text.split_once("listening on http://")?.1.split_once(',')?.0;
             Some(address.parse().unwrap_or_else(|_| panic!("{address} is no address")))
         });
-        Rest { _process: process, address, _scratch: scratch }
+        Rest { _process: process, address, agent, _scratch: scratch }
     }
 
     /// What a worker has as `UPSTASH_REDIS_REST_URL`.
@@ -122,6 +128,20 @@ impl Rest {
     /// If the endpoint does not answer.
     pub fn requests(&self) -> u64 {
         self.faults().requests
+    }
+
+    /// What becomes of commands that are sent together, by the codec of the edge. `clock` replaces the server's.
+    ///
+    /// # Panics
+    /// If there is no answer.
+    pub fn send(&self, keys: &Keyspace, commands: &[(Asked, Form)], clock: Option<UnixMicros>) -> Landed {
+        let kinds: Vec<Kind> = commands.iter().map(|(command, _)| command.kind()).collect();
+        let json = pipeline(All, keys, commands.iter().map(|(command, form)| (command, *form)), clock);
+        let asked = self.agent.post(format!("{}/pipeline", self.url()));
+        let asked = asked.header("authorization", bearer()).header("upstash-encoding", "base64").send(&json);
+        let mut answer = asked.expect("an answer");
+        let (status, body) = (answer.status().as_u16(), answer.body_mut().read_to_vec());
+        land(All, &kinds, Ok(Answer { status, body: body.expect("a whole answer") }))
     }
 
     fn faults(&self) -> Faults {

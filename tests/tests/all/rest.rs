@@ -8,7 +8,8 @@ use delayline_core::{
     Answer, Command, Config, Engine, Identity, JobId, Keyspace, Millis, NewJob, Prefix, QueueName, Refusal,
     Reply, Shards, Take, Token, Transmit, UnixMicros, Verdict,
 };
-use delayline_tests::{Dump, RedisServer, RedisStore, RestEndpoint, block_on, report, seeds};
+use delayline_tests::edge::Rest;
+use delayline_tests::{Dump, RedisServer, RedisStore, block_on, report, seeds};
 use delayline_tokio::Client;
 use delayline_wasm::rest::{Landed, carried};
 use delayline_wasm::{World as Around, calls};
@@ -17,14 +18,14 @@ use crate::conformance::sequence;
 use crate::twin::{InMemory, Twin, on_server};
 use crate::world::World;
 
-const SEQUENCES: u64 = 30;
+const SEQUENCES: u64 = 100;
 
 /// The same as a twin, of records that are armoured on their way.
 struct Armoured<T>(T);
 
 /// A server that is told through the endpoint.
 struct ByRest<'a> {
-    endpoint: &'a RestEndpoint,
+    endpoint: &'a Rest,
     keys: Keyspace,
     store: RedisStore,
 }
@@ -83,7 +84,7 @@ impl Twin for ByRest<'_> {
 #[test]
 fn the_store_in_memory_behaves_as_a_server_behind_rest() {
     let server = RedisServer::plain();
-    let endpoint = RestEndpoint::start(&server);
+    let endpoint = Rest::start(env!("CARGO_BIN_EXE_service"), &server);
     let seeds = seeds::only().map_or(seeds::base()..seeds::base() + SEQUENCES, |seed| seed..seed + 1);
     for seed in seeds {
         let mut world = World::new(seed);
@@ -99,7 +100,7 @@ fn the_store_in_memory_behaves_as_a_server_behind_rest() {
 
 /// An engine's world: the endpoint, and nothing else.
 struct Edge<'a> {
-    endpoint: &'a RestEndpoint,
+    endpoint: &'a Rest,
     keys: Keyspace,
     began: std::time::Instant,
 }
@@ -127,7 +128,7 @@ impl<'e> Around for Edge<'e> {
 #[test]
 fn all_bytes_survive_from_the_edge_to_native_and_back() {
     let server = RedisServer::plain();
-    let endpoint = RestEndpoint::start(&server);
+    let endpoint = Rest::start(env!("CARGO_BIN_EXE_service"), &server);
     let keys = Keyspace::new(&Prefix::default(), Shards::default());
     let world = Edge { endpoint: &endpoint, keys, began: std::time::Instant::now() };
     let bytes: Bytes = (0..=255).cycle().take(5_000).collect::<Vec<u8>>().into();
