@@ -1,5 +1,5 @@
-use delayline_core::Shards;
 use delayline_core::wire::LAYOUT;
+use delayline_core::{ConfigError, Shards};
 use thiserror::Error;
 
 use crate::Summary;
@@ -32,6 +32,9 @@ pub enum Failure {
         /// The newest that is known.
         known: u32,
     },
+    /// The limits, or the number of queues, cannot be kept to.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// Jobs were delivered, but not all verdicts were recorded: those jobs come again.
     #[error("{} verdicts may not have been recorded, so those jobs come again: {summary}", .summary.unsettled)]
     Unsettled {

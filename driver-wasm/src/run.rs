@@ -29,10 +29,7 @@ pub fn config(limits: &Limits, config: Config) -> Config {
 /// until its lease ends. Runs side by side do not harm each other.
 ///
 /// # Errors
-/// What is to be shown as a failed run: see [`Failure`]. A config that cannot be used is a programmer's error.
-///
-/// # Panics
-/// If the config cannot be used.
+/// What is to be shown as a failed run: see [`Failure`].
 pub async fn run<W: World>(
     world: &W,
     config: Config,
@@ -42,10 +39,7 @@ pub async fn run<W: World>(
 ) -> Result<Summary, Failure> {
     let started = world.now();
     let shards = config.shards;
-    let engine = match Engine::new(config, identity, started) {
-        Ok(engine) => engine,
-        Err(error) => unreachable!("{error}"),
-    };
+    let engine = Engine::new(config, identity, started)?;
     let credit = Credit { trips: limits.requests, per_job: limits.per_job };
     let mut run = Run {
         engine,

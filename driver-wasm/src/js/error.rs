@@ -68,6 +68,7 @@ impl From<Failure> for Thrown {
             Failure::Unreachable { .. } => "unreachable",
             Failure::Shards { .. } => "wrong_shards",
             Failure::Layout { .. } => "newer_layout",
+            Failure::Config(_) => "bad_option",
             Failure::Unsettled { .. } => "unsettled",
         };
         let thrown = Thrown::from(Problem::behind(code, &failure));

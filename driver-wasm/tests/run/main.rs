@@ -225,6 +225,15 @@ fn runs_side_by_side_share_the_work() {
 }
 
 #[test]
+fn limits_that_cannot_be_kept_are_told() {
+    let fake = Fake::new();
+    let limits = Limits { flight_ms: 1, ..limits() };
+    let done = fake.play(run::run(&fake, config(&limits, &[]), limits, Identity(7), true), None).unwrap();
+    assert!(matches!(done, Err(Failure::Config(_))), "{done:?}");
+    assert_eq!(fake.sent.get(), 0);
+}
+
+#[test]
 fn a_wrong_number_of_shards_is_told() {
     let fake = Fake::new();
     fake.execute(&delayline_core::Command::Open { shards: Shards::default() });
