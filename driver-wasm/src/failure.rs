@@ -9,7 +9,7 @@ use crate::Summary;
 #[non_exhaustive]
 pub enum Failure {
     /// Redis did not carry out anything.
-    #[error("Redis did nothing: {why}. Look at the URL and the token of its REST endpoint")]
+    #[error("Redis did nothing: {}. Look at the URL and the token of its REST endpoint", .why.trim_end_matches('.'))]
     Unreachable {
         /// What the last answer was, or why there was none.
         why: String,
