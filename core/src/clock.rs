@@ -142,7 +142,8 @@ impl Known {
 }
 
 fn drift(ms: u64, ppm: u64) -> i128 {
-    (i128::from(ms) * i128::from(ppm) + 999) / 1000
+    let (seconds, rest) = (ms / 1000, ms % 1000);
+    i128::from(seconds) * i128::from(ppm) + i128::from(rest.saturating_mul(ppm).div_ceil(1000))
 }
 
 fn us(time: Millis) -> i128 {

@@ -2,8 +2,8 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use super::base::BatchId;
-use crate::{Key, Token};
+use super::base::{Base, BatchId, Timer};
+use crate::{Key, QueueName, Token};
 
 /// A queue that somebody here wants jobs of.
 #[derive(Default, Serialize, Deserialize)]
@@ -27,6 +27,18 @@ pub(super) enum Promise {
     Slots(u16),
     Takes(Vec<(Token, u16)>),
     Leave,
+}
+
+impl Asked {
+    /// Its share of free slots, beside those of others.
+    pub(super) fn weight(&self) -> u32 {
+        self.subscription.map_or(0, |(weight, _)| weight.into())
+    }
+
+    pub(super) fn poll_after(&mut self, base: &mut Base, queue: &QueueName, ms: u64) {
+        base.cancel(self.poll.take());
+        self.poll = Some(base.after(ms, Timer::Poll(queue.clone())));
+    }
 }
 
 impl Promise {

@@ -1,13 +1,11 @@
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
-use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use super::base::{Base, BatchId, Timer};
 use super::flight::{Batch, Flights, Landed, Lane, shorten};
 use super::on_demand::Machine;
-use super::set::Set;
 use crate::{
     Answer, CancelOutcome, Command, Due, Fault, JobId, Key, Millis, QueueName, Reply, RescheduleOutcome,
     Session, Token, UnixMs,
@@ -16,8 +14,8 @@ use crate::{
 /// Cancels and moves waiting jobs, coalesced in a lane a queue: in the order asked, so a batch is of one kind.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Changer {
-    lanes: LiteMap<QueueName, ChangeLane>,
-    idle: Set<QueueName>,
+    lanes: BTreeMap<QueueName, ChangeLane>,
+    idle: BTreeSet<QueueName>,
     callers: BTreeMap<Token, (QueueName, Key)>,
     asks: usize,
 }

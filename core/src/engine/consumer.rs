@@ -14,6 +14,7 @@ use super::purse::Purse;
 use super::set::Set;
 use super::settler::{Renewal, Settler, Whose, renew_at};
 use super::takes::Takes;
+use super::window::Window;
 use crate::{
     Backlogged, ClockModel, Command, Event, Fault, Held, Job, JobId, Millis, Pumping, QueueName, Reply,
     Session, Settlement, Shard, Shards, Take, Token, UnixMicros, UnixMs, Verdict,
@@ -26,13 +27,16 @@ const STRIDE: u64 = 1 << 20;
 #[derive(Serialize, Deserialize)]
 pub(super) struct Consumer {
     queues: LiteMap<QueueName, Asked>,
-    hungry: Set<QueueName>,
+    hungry: Window<QueueName, ()>,
     leaving: Set<QueueName>,
     takes: Takes,
     held: HeldJobs,
     promised: u16,
     served: u64,
 }
+
+/// By whose turn it is, which is given by pass and place in a list.
+type Turns = BinaryHeap<Reverse<(u64, usize)>>;
 
 /// What a reserve's reply means for whoever tends the queue's shard.
 pub(super) struct Learnt {
@@ -44,15 +48,15 @@ pub(super) struct Learnt {
 
 impl Consumer {
     pub(super) fn new(base: &Base) -> Consumer {
-        let mut queues = LiteMap::new();
+        let mut queues: LiteMap<QueueName, Asked> = LiteMap::new();
         for subscription in &base.config.subscriptions {
             let asked =
                 Asked { subscription: Some((subscription.weight, subscription.max)), ..Asked::default() };
             queues.insert(subscription.queue.clone(), asked);
         }
         let hungry = match base.config.pump {
-            Pumping::WhenDue => Set::default(),
-            _ => queues.keys().cloned().collect(),
+            Pumping::WhenDue => Window::default(),
+            _ => queues.keys().map(|queue| (queue.clone(), ())).collect(),
         };
         Consumer {
             queues,
@@ -82,13 +86,13 @@ impl Consumer {
     /// The queue may have due jobs.
     pub(super) fn hunger(&mut self, queue: &QueueName) {
         if self.queues.contains_key(queue) {
-            self.hungry.insert(queue.clone());
+            self.hungry.insert(queue.clone(), ());
         }
     }
 
     /// After a gap in what notifications told.
     pub(super) fn hunger_all(&mut self) {
-        self.hungry.extend(self.queues.keys().cloned());
+        self.hungry = self.queues.keys().map(|queue| (queue.clone(), ())).collect();
     }
 
     pub(super) fn take(&mut self, base: &mut Base, token: Token, take: Take) -> Result<(), Backlogged<Take>> {
@@ -96,7 +100,7 @@ impl Consumer {
         self.takes.insert(base, token, take)?;
         for queue in queues {
             self.queues.entry(queue.clone()).or_default();
-            self.hungry.insert(queue);
+            self.hungry.insert(queue, ());
         }
         Ok(())
     }
@@ -154,7 +158,7 @@ impl Consumer {
             self.leaving.insert(queue.clone());
         } else {
             asked.poll = Some(base.after(base.config.poll_ms, Timer::Poll(queue.clone())));
-            self.hungry.insert(queue.clone());
+            self.hungry.insert(queue.clone(), ());
         }
     }
 
@@ -178,44 +182,49 @@ impl Consumer {
         if base.draining {
             return;
         }
-        let mut order = BinaryHeap::new();
-        self.hungry.retain(|queue| {
-            let asked = self.queues.get(queue);
-            order.extend(
-                asked
-                    .filter(|asked| asked.flying.is_none())
-                    .map(|asked| Reverse((asked.pass, queue.clone()))),
-            );
-            asked.is_some()
-        });
-        let weights: u32 = order.iter().map(|Reverse((_, queue))| self.weight(queue)).sum();
+        let (hungry, mut order) = self.in_turn();
+        let weights: u32 = hungry.iter().map(|(_, weight)| weight).sum();
         let free =
             u32::from(base.config.slots).saturating_sub(u32::try_from(self.held.len()).unwrap_or(u32::MAX));
         let free = free.saturating_sub(u32::from(self.promised));
         let saves = base.allowance.is_some() && (self.held.len() > 0 || self.promised > 0);
-        while let Some(Reverse((_, queue))) = order.pop() {
-            let share = free * self.weight(&queue) / weights.max(1);
-            let Some(asked) = self.queues.get(&queue) else { continue };
+        while let Some((queue, weight)) = order.pop().and_then(|Reverse((_, place))| hungry.get(place)) {
+            let share = free * weight / weights.max(1);
+            let Some(asked) = self.queues.get(queue) else { continue };
             let slots = self.free_slots(base, asked).min(u16::try_from(share.max(1)).unwrap_or(u16::MAX));
             let slots = slots.min(base.config.reserve_max);
             let affordable = purse(self).affords(base.config.reserve_max);
-            let wanted = self.takes.group_for(&queue, affordable);
+            let wanted = self.takes.group_for(queue, affordable);
             let takes_turn = slots == 0 || (asked.takes_next && wanted.is_some());
             match wanted {
                 Some(group) if takes_turn => {
                     let count = group.tokens.iter().map(|(_, count)| count).sum();
-                    self.ask(base, flights, &queue, count, group.lease_ms, Promise::Takes(group.tokens));
+                    self.ask(base, flights, queue, count, group.lease_ms, Promise::Takes(group.tokens));
                 }
                 _ if slots.min(affordable) > 0 => {
                     let count = slots.min(affordable);
                     if saves && u32::from(count) * 2 < u32::from(base.config.reserve_max.min(affordable)) {
                         continue;
                     }
-                    self.ask(base, flights, &queue, count, base.config.lease_ms, Promise::Slots(count));
+                    self.ask(base, flights, queue, count, base.config.lease_ms, Promise::Slots(count));
                 }
                 _ => {}
             }
         }
+    }
+
+    /// The hungry queues that are not asked, by name, with their weights, and their places in that list by whose turn it is.
+    fn in_turn(&mut self) -> (Vec<(QueueName, u32)>, Turns) {
+        let (mut hungry, mut order) = (Vec::new(), BinaryHeap::new());
+        self.hungry.retain(|queue, ()| {
+            let asked = self.queues.get(queue);
+            if let Some(asked) = asked.filter(|asked| asked.flying.is_none()) {
+                order.push(Reverse((asked.pass, hungry.len())));
+                hungry.push((queue.clone(), asked.weight()));
+            }
+            asked.is_some()
+        });
+        (hungry, order)
     }
 
     /// How many jobs may come that nobody has delivered yet.
@@ -245,12 +254,6 @@ impl Consumer {
     pub(super) fn shards(&self, shards: Shards) -> Set<Shard> {
         let queues = self.queues.iter().filter(|(_, asked)| asked.running > 0);
         queues.map(|(queue, _)| shards.of(queue)).collect()
-    }
-
-    fn weight(&self, queue: &QueueName) -> u32 {
-        let weight =
-            self.queues.get(queue).and_then(|asked| asked.subscription).map_or(0, |(weight, _)| weight);
-        u32::from(weight)
     }
 
     fn ask(
@@ -292,14 +295,7 @@ impl Consumer {
         let batch = flights.submit(base, Lane::Reserve(queue.clone()), command, resend_ms);
         asked.flying = Some((batch, promise));
         if base.config.pump != Pumping::WhenDue {
-            self.poll_after(base, queue, base.config.poll_ms);
-        }
-    }
-
-    fn poll_after(&mut self, base: &mut Base, queue: &QueueName, ms: u64) {
-        if let Some(asked) = self.queues.get_mut(queue) {
-            base.cancel(asked.poll.take());
-            asked.poll = Some(base.after(ms, Timer::Poll(queue.clone())));
+            asked.poll_after(base, queue, base.config.poll_ms);
         }
     }
 
@@ -351,7 +347,7 @@ impl Consumer {
             asked.pass += jobs.len() as u64 * STRIDE / u64::from(weight);
         }
         if !short {
-            self.hungry.insert(queue.clone());
+            self.hungry.insert(queue.clone(), ());
         }
         let sent = batch.first_sent.unwrap_or(base.now);
         let granted =
@@ -360,11 +356,13 @@ impl Consumer {
             jobs.into_iter().filter_map(|grant| granted.read(base, settler, queue, grant)).collect();
         let jobs = self.still_held(base, settler, &granted, jobs);
         match promise {
-            Promise::Slots(_) => self.run(base, jobs, sent, &granted),
-            Promise::Takes(tokens) => self.hand_out(base, settler, queue, &tokens, jobs),
-            Promise::Leave => {}
+            Promise::Slots(_) => self.run(base, queue, jobs, sent, &granted),
+            Promise::Takes(tokens) => {
+                self.hand_out(base, settler, queue, &tokens, jobs);
+                self.forget_idle(base, queue);
+            }
+            Promise::Leave => self.forget_idle(base, queue),
         }
-        self.forget_idle(base, queue);
         (count > 0).then_some(Learnt { next, open, more, time })
     }
 
@@ -383,9 +381,11 @@ impl Consumer {
             asked.registered = false;
         } else if matches!(fault, Fault::Broken(_)) {
             base.events.push_back(Event::Fault(fault.clone()));
-            self.poll_after(base, queue, STUCK_MS);
+            if let Some(asked) = self.queues.get_mut(queue) {
+                asked.poll_after(base, queue, STUCK_MS);
+            }
         } else {
-            self.hungry.insert(queue.clone());
+            self.hungry.insert(queue.clone(), ());
         }
         self.forget_idle(base, queue);
         None
@@ -406,21 +406,20 @@ impl Consumer {
         for Job { lease, .. } in surplus {
             let release = Settlement::Release { after_ms: 0 };
             settler.settle(base, &lease.queue, (lease.id, lease.fence), release, Whose::Nobody);
-            self.hungry.insert(lease.queue);
+            self.hungry.insert(lease.queue, ());
         }
         jobs
     }
 
-    fn run(&mut self, base: &mut Base, jobs: Vec<Job>, sent: Millis, granted: &Granted) {
+    fn run(&mut self, base: &mut Base, queue: &QueueName, jobs: Vec<Job>, sent: Millis, granted: &Granted) {
+        if let Some(asked) = self.queues.get_mut(queue) {
+            asked.running += u16::try_from(jobs.len()).unwrap_or(u16::MAX);
+        }
         for mut job in jobs {
-            let (queue, id, fence) = (job.lease.queue.clone(), job.lease.id.clone(), job.lease.fence);
-            if let Some(asked) = self.queues.get_mut(&queue) {
-                asked.running += 1;
-            }
             let held = self.held.insert(HeldJob {
-                queue,
-                id,
-                fence,
+                queue: queue.clone(),
+                id: job.lease.id.clone(),
+                fence: job.lease.fence,
                 retry_ms: job.lease.retry_ms,
                 lease_end: granted.lease_end,
                 renew: None,

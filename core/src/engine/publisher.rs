@@ -1,13 +1,11 @@
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
-use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use super::base::{Base, BatchId, Timer};
 use super::flight::{Flights, Landed, Lane, shorten};
 use super::on_demand::Machine;
-use super::set::Set;
 use crate::{
     Answer, Backlogged, Command, Config, Due, Entry, Fault, Full, Key, Millis, NewJob, PublishOutcome,
     QueueName, RecordError, Refusal, Reply, Session, Token, UnixMicros,
@@ -18,8 +16,8 @@ const BATCH_BYTES: usize = 1 << 20;
 /// Coalesces jobs into batches, a lane a queue: what arrives while a batch is in the air rides on the next.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Publisher {
-    lanes: LiteMap<QueueName, PublishLane>,
-    idle: Set<QueueName>,
+    lanes: BTreeMap<QueueName, PublishLane>,
+    idle: BTreeSet<QueueName>,
     callers: BTreeMap<Token, QueueName>,
     jobs: usize,
     bytes: usize,

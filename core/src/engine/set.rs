@@ -35,16 +35,8 @@ impl<K: Ord> Set<K> {
         self.0.is_empty()
     }
 
-    pub(super) fn clear(&mut self) {
-        self.0.clear();
-    }
-
     pub(super) fn iter(&self) -> impl Iterator<Item = &K> {
         self.0.iter().map(|(key, ())| key)
-    }
-
-    pub(super) fn retain(&mut self, mut keeps: impl FnMut(&K) -> bool) {
-        self.0.retain(|key, ()| keeps(key));
     }
 }
 

@@ -2,8 +2,8 @@ use alloc::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-/// What was numbered and is not over yet, by its number. Numbers mostly grow, and what came first is mostly over first:
-/// both ends are cheap, and as code it is a tenth of a B-tree.
+/// A sorted map for what mostly comes and goes in order, as what is numbered does: both ends are cheap, and as code it is a
+/// tenth of a B-tree.
 #[derive(Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Window<K, V>(VecDeque<(K, V)>);
@@ -37,7 +37,7 @@ impl<K: Ord, V> Window<K, V> {
         self.0.get_mut(place).map(|(_, value)| value)
     }
 
-    /// The value takes the place of one of the same number.
+    /// The value takes the place of one of the same key.
     pub(super) fn insert(&mut self, key: K, value: V) {
         match self.place(&key) {
             Ok(place) => self.0[place] = (key, value),
@@ -50,13 +50,21 @@ impl<K: Ord, V> Window<K, V> {
         self.0.remove(place).map(|(_, value)| value)
     }
 
-    /// The one of the lowest number.
+    /// The one of the lowest key.
     pub(super) fn first(&self) -> Option<&(K, V)> {
         self.0.front()
     }
 
     pub(super) fn pop_first(&mut self) -> Option<(K, V)> {
         self.0.pop_front()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(super) fn retain(&mut self, mut keeps: impl FnMut(&K, &V) -> bool) {
+        self.0.retain(|(key, value)| keeps(key, value));
     }
 
     pub(super) fn values(&self) -> impl Iterator<Item = &V> {
@@ -68,6 +76,14 @@ impl<K: Ord, V> Window<K, V> {
             Some((last, _)) if last < key => Err(self.0.len()),
             _ => self.0.binary_search_by(|(have, _)| have.cmp(key)),
         }
+    }
+}
+
+impl<K: Ord, V> FromIterator<(K, V)> for Window<K, V> {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Window<K, V> {
+        let mut window = Window::default();
+        pairs.into_iter().for_each(|(key, value)| window.insert(key, value));
+        window
     }
 }
 
