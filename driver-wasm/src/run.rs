@@ -21,7 +21,7 @@ pub fn config(limits: &Limits, config: Config) -> Config {
     Config { pump: Pumping::WhenDue, lease_ms: limits.lease_ms(), flight_ms: limits.flight_ms, ..config }
 }
 
-/// Looks at every shard, delivers what is due in the queues that `engine` subscribes to, tends the others, waits for what
+/// Looks at every shard, delivers what is due in the queues that `config` subscribes to, tends the others, waits for what
 /// is due soon, and leaves within the limits; `identity` is random, and new for every run. With `open` the deployment's
 /// layout is checked first, in the first request.
 ///
