@@ -19,6 +19,7 @@ pub mod item;
 mod job;
 mod jobs;
 mod options;
+pub mod outcome;
 mod payload;
 mod problem;
 mod publish;

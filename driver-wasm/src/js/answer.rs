@@ -1,8 +1,5 @@
-use delayline_core::{
-    Answer, CancelOutcome, ExtendOutcome, Inspected, RescheduleOutcome, SettleOutcome, Shards,
-};
-use delayline_core::{Published, UnixMs};
-use delayline_http::Problem;
+use delayline_core::{Answer, Inspected, Published, RescheduleOutcome, Shards, UnixMs};
+use delayline_http::{Problem, outcome};
 use js_sys::Array;
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
@@ -51,8 +48,8 @@ struct Rescheduled {
 pub(super) fn shown(answer: Answer, shards: Shards) -> Result<JsValue, Thrown> {
     match answer {
         Answer::Taken(jobs) => Ok(jobs.into_iter().map(job::delivered).collect::<Array>().into()),
-        Answer::Settled(outcome) => Ok(settled(outcome)?.into()),
-        Answer::Extended(outcome, ends) => Ok(extended(outcome, ends)?),
+        Answer::Settled(outcome) => Ok(outcome::settled(outcome)?.into()),
+        Answer::Extended(outcome, ends) => Ok(counted(outcome::extended(outcome, ends)?.0)),
         Answer::Inspected(stored) => {
             let found = stored.map(|stored| job::kept(Inspected::from(stored)));
             Ok(found.map_or(JsValue::NULL, JsValue::from))
@@ -63,7 +60,7 @@ pub(super) fn shown(answer: Answer, shards: Shards) -> Result<JsValue, Thrown> {
             Ok(JsValue::UNDEFINED)
         }
         Answer::Cancelled(outcomes) => match outcomes.first() {
-            Some(outcome) => Ok(cancelled(*outcome).into()),
+            Some(outcome) => Ok(outcome::cancelled(*outcome).into()),
             None => Err(unexpected(&outcomes).into()),
         },
         Answer::Rescheduled(outcomes) => match outcomes.first() {
@@ -87,54 +84,7 @@ fn accepted(published: &Published) -> JsValue {
     object(&Accepted { id: id.as_str(), due_ms, duplicate: *duplicate, replaced: *replaced }).into()
 }
 
-/// What became of a lease, or why it is no longer one.
-pub(super) fn settled(outcome: SettleOutcome) -> Result<&'static str, Problem> {
-    match outcome {
-        SettleOutcome::Done => Ok("ok"),
-        SettleOutcome::Died => Ok("dead"),
-        SettleOutcome::Repeat => Ok("repeat"),
-        SettleOutcome::Expired => Ok("expired"),
-        SettleOutcome::Stale => Err(stale()),
-        SettleOutcome::Gone => Err(gone()),
-    }
-}
-
-fn extended(outcome: ExtendOutcome, ends: UnixMs) -> Result<JsValue, Problem> {
-    match outcome {
-        ExtendOutcome::Extended => Ok(counted(ends.0)),
-        ExtendOutcome::Stale => Err(stale()),
-        ExtendOutcome::Gone => Err(gone()),
-    }
-}
-
-fn stale() -> Problem {
-    Problem::conflict(
-        "stale",
-        "this lease has ended, so the job may be another consumer's: stop working on it, and extend sooner next time",
-    )
-}
-
-fn gone() -> Problem {
-    Problem::new(410, "gone", "the job no longer exists: it was acked, purged or destroyed")
-}
-
-fn cancelled(outcome: CancelOutcome) -> &'static str {
-    match outcome {
-        CancelOutcome::Cancelled => "cancelled",
-        CancelOutcome::Leased => "leased",
-        CancelOutcome::Dead => "dead",
-        CancelOutcome::Gone => "gone",
-    }
-}
-
 fn rescheduled(outcome: RescheduleOutcome, due: UnixMs) -> JsValue {
     let due_ms = (outcome == RescheduleOutcome::Moved).then_some(due.0);
-    let outcome = match outcome {
-        RescheduleOutcome::Moved => "moved",
-        RescheduleOutcome::Leased => "leased",
-        RescheduleOutcome::Dead => "dead",
-        RescheduleOutcome::Gone => "gone",
-        RescheduleOutcome::Expires => "expires",
-    };
-    object(&Rescheduled { outcome, due_ms }).into()
+    object(&Rescheduled { outcome: outcome::rescheduled(outcome), due_ms }).into()
 }

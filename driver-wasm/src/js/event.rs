@@ -1,5 +1,5 @@
 use delayline_core::{Event, Shards};
-use delayline_http::Problem;
+use delayline_http::{Problem, outcome};
 use js_sys::Object;
 use serde_json::json;
 use wasm_bindgen::prelude::*;
@@ -51,7 +51,7 @@ pub(super) fn shown(event: Event, shards: Shards) -> Object {
         }
         Event::Abandon(held) => object(&json!({ "type": "abandon", "held": held })),
         Event::Settled { held, outcome } => {
-            let outcome = answer::settled(outcome).unwrap_or_else(|problem| problem.code);
+            let outcome = outcome::settled(outcome).unwrap_or_else(|problem| problem.code);
             object(&json!({ "type": "settled", "held": held, "outcome": outcome }))
         }
         Event::Unsettled(held) => object(&json!({ "type": "unsettled", "held": held })),

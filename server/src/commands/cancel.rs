@@ -1,4 +1,5 @@
 use clap::Args;
+use delayline_http::outcome;
 use delayline_tokio::{CancelOutcome, JobId, QueueName};
 use serde_json::json;
 
@@ -32,7 +33,7 @@ impl Cancel {
         for (id, outcome) in self.ids.iter().zip(outcomes) {
             failed += u64::from(outcome != CancelOutcome::Cancelled);
             if json {
-                print::document(&json!({ "id": id.as_str(), "status": status(outcome) }))?;
+                print::document(&json!({ "id": id.as_str(), "status": outcome::cancelled(outcome) }))?;
             } else if let Some(why) = why_not(outcome) {
                 eprintln!("{id} {why}");
             } else {
@@ -48,15 +49,6 @@ impl Cancel {
     fn curl(&self) -> String {
         let url = |id| format!("'http://127.0.0.1:4747/v1/queues/{}/jobs/{id}'", self.queue);
         format!("curl -X DELETE {}", self.ids.iter().map(url).collect::<Vec<_>>().join(" "))
-    }
-}
-
-fn status(outcome: CancelOutcome) -> &'static str {
-    match outcome {
-        CancelOutcome::Cancelled => "cancelled",
-        CancelOutcome::Leased => "leased",
-        CancelOutcome::Dead => "dead",
-        CancelOutcome::Gone => "gone",
     }
 }
 

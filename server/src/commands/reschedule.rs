@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use delayline_http::Time;
+use delayline_http::{Time, outcome};
 use delayline_tokio::{JobId, QueueName, RescheduleOutcome, Span, When};
 use serde_json::json;
 
@@ -43,7 +43,9 @@ impl Reschedule {
             let (outcome, due) = (rescheduled.outcome, rescheduled.due.map(Time));
             failed += u64::from(outcome != RescheduleOutcome::Moved);
             if json {
-                print::document(&json!({ "id": id.as_str(), "status": status(outcome), "due": due }))?;
+                print::document(
+                    &json!({ "id": id.as_str(), "status": outcome::rescheduled(outcome), "due": due }),
+                )?;
             } else {
                 match (why_not(outcome), due) {
                     (Some(why), _) => eprintln!("{id} {why}"),
@@ -70,16 +72,6 @@ impl Reschedule {
         };
         let url = |id| format!("'http://127.0.0.1:4747/v1/queues/{}/jobs/{id}'", self.queue);
         format!("curl -X PATCH --json '{body}' {}", self.ids.iter().map(url).collect::<Vec<_>>().join(" "))
-    }
-}
-
-fn status(outcome: RescheduleOutcome) -> &'static str {
-    match outcome {
-        RescheduleOutcome::Moved => "moved",
-        RescheduleOutcome::Leased => "leased",
-        RescheduleOutcome::Dead => "dead",
-        RescheduleOutcome::Gone => "gone",
-        RescheduleOutcome::Expires => "expires",
     }
 }
 

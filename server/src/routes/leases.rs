@@ -5,8 +5,8 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use delayline_http::body::{JSON_ITEMS, too_many_items};
-use delayline_http::{Problem, Time, Written};
-use delayline_tokio::{Error, ExtendOutcome, Lease, Reason, SettleOutcome, Span, Verdict};
+use delayline_http::{Problem, Time, Written, outcome};
+use delayline_tokio::{Error, Lease, Reason, Span, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -81,40 +81,13 @@ pub(super) async fn extend(
     let length = options.in_range("lease", LEASES)?.unwrap_or(LEASE);
     options.finish()?;
     let extended = app.client.extend(lease, Duration::from_millis(length.0)).await?;
-    match extended.outcome {
-        ExtendOutcome::Extended => {
-            Ok(Json(json!({ "status": "ok", "lease_ends": Time(extended.ends) })).into_response())
-        }
-        ExtendOutcome::Stale => Err(stale().into()),
-        ExtendOutcome::Gone => Err(gone().into()),
-    }
+    let ends = outcome::extended(extended.outcome, extended.ends)?;
+    Ok(Json(json!({ "status": "ok", "lease_ends": Time(ends) })).into_response())
 }
 
 async fn settle(app: &App, lease: Lease, verdict: Verdict) -> Result<Response, Rejection> {
-    let status = status(app.client.settle(lease, verdict).await?)?;
+    let status = outcome::settled(app.client.settle(lease, verdict).await?)?;
     Ok(Json(json!({ "status": status })).into_response())
-}
-
-fn status(outcome: SettleOutcome) -> Result<&'static str, Problem> {
-    match outcome {
-        SettleOutcome::Done => Ok("ok"),
-        SettleOutcome::Repeat => Ok("repeat"),
-        SettleOutcome::Died => Ok("dead"),
-        SettleOutcome::Expired => Ok("expired"),
-        SettleOutcome::Stale => Err(stale()),
-        SettleOutcome::Gone => Err(gone()),
-    }
-}
-
-fn stale() -> Problem {
-    Problem::conflict(
-        "stale",
-        "this lease has ended, so the job may be another consumer's: stop working on it, and extend sooner next time",
-    )
-}
-
-fn gone() -> Problem {
-    Problem::new(410, "gone", "the job no longer exists: it was acked, purged or destroyed")
 }
 
 #[derive(Deserialize)]
@@ -170,7 +143,7 @@ pub(super) async fn settle_many(
         }
         let unknown = || Err(Error::Unknown { address: app.client.address().to_owned() });
         let settled = settlements.next().unwrap_or_else(unknown);
-        Outcome::of(settled.map_err(problem).and_then(status))
+        Outcome::of(settled.map_err(problem).and_then(outcome::settled))
     });
     let results: Vec<Outcome> = results.collect();
     Ok(Json(json!({ "results": results })).into_response())
