@@ -4,6 +4,7 @@ use std::path::Path;
 use wasm_bindgen_cli_support::Bindgen;
 
 use crate::Failure;
+use crate::prune::{prune, pruned};
 
 /// The version of wasm-bindgen that is linked in: crates must be compiled with the same.
 pub const VERSION: &str = "0.2.130";
@@ -37,13 +38,17 @@ pub fn bind(module: &Path, name: &str, target: Target, dev: bool, out: &Path) ->
         Target::Node => bindgen.nodejs_module(true).map(drop),
     }
     .map_err(failed)?;
-    bindgen.generate(out).map_err(failed)?;
-    if target == Target::Worker { mend(&out.join(name).with_extension("js")) } else { Ok(()) }
-}
-
-fn mend(glue: &Path) -> Result<(), Failure> {
-    let text = fs::read_to_string(glue).map_err(Failure::file("read", glue))?;
-    fs::write(glue, mended(&text)?).map_err(Failure::file("write", glue))
+    let mut output = bindgen.generate_output().map_err(failed)?;
+    output.emit(out).map_err(failed)?;
+    if target != Target::Worker {
+        return Ok(());
+    }
+    let glue = out.join(name).with_extension("js");
+    let text = fs::read_to_string(&glue).map_err(Failure::file("read", &glue))?;
+    let text = pruned(&mended(&text)?);
+    prune(output.wasm_mut(), &text);
+    output.emit(out).map_err(failed)?;
+    fs::write(&glue, text).map_err(Failure::file("write", &glue))
 }
 
 /// Makes imports plain, which every workerd knows, and lets what belongs to a module that has panicked be stale at once.

@@ -23,12 +23,16 @@ impl Exports {
             glue.contains(&format!("export function {name}(")) || glue.contains(&format!(" as {name} }}"))
         };
         let handlers = HANDLERS.into_iter().filter(is_exported);
-        let classes = glue.split("\nexport class ").skip(1).filter_map(durable_object);
-        Ok(Exports { handlers: handlers.map(str::to_string).collect(), classes: classes.collect() })
+        let handlers = handlers.map(str::to_string).collect();
+        Ok(Exports { handlers, classes: durable_objects(glue).collect() })
     }
 }
 
-/// The name of a class that answers requests; the crate `worker` exports others that do not.
+/// The names of the classes that answer requests; the crate `worker` exports others that do not.
+pub(crate) fn durable_objects(glue: &str) -> impl Iterator<Item = String> {
+    glue.split("\nexport class ").skip(1).filter_map(durable_object)
+}
+
 fn durable_object(class: &str) -> Option<String> {
     let (name, rest) = class.split_once(" {")?;
     let (body, _) = rest.split_once("\n}")?;

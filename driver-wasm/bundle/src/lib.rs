@@ -11,6 +11,7 @@ mod compile;
 mod entry;
 mod exports;
 mod failure;
+mod prune;
 mod size;
 
 pub use bind::{Target, VERSION, bind};
