@@ -192,6 +192,7 @@ fn a_run_after_its_ack() {
     calls(&mut history).push(call(Asked::Settle(us(100), End::Done), 150, 160, Answer::Done(0)));
     history.runs.push(run(2, 5, 2_100));
     rings(Rule::AckIsFinal, history.clone(), Some([155, 170]));
+    rings(Rule::AckIsFinal, history.clone(), Some([99, 100]));
     history.runs[1].published = EPOCH + 3_000;
     calls(&mut history).push(call(Asked::Publish(0), 2_999, 3_001, Answer::Unknown));
     history.runs[1] = run(1, 3_000, 3_002);

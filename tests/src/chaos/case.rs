@@ -238,7 +238,8 @@ impl Case<'_> {
                 audit.mistaken.push(format!("{}: {what}", self.id));
                 continue;
             }
-            let is_lost = self.may_lose_call(ack) || self.may_lose_grant(run);
+            // The repeat of an ack whose grant was lost finds nothing to settle either.
+            let is_lost = self.may_lose_call(ack) || self.may_lose_grant(run) || self.may_lose_grant(acked);
             self.wrong_unless(audit, is_lost, Rule::AckIsFinal, what);
         }
     }
