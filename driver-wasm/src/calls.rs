@@ -1,9 +1,42 @@
 //! Asking for something and waiting for the answer.
 
-use delayline_core::{Answer, Credit, Engine, Event, Fault, Token};
+use delayline_core::{Answer, Credit, Engine, Event, Fault, Shards, Token};
+use thiserror::Error;
 
-use crate::World;
 use crate::air::{Air, Woke, land};
+use crate::{Failure, World};
+
+const OPENING: Token = Token(u64::MAX);
+
+/// Why a deployment is not to be used. Nothing that was to follow has been sent.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NotOpened {
+    /// It is another than is asked for.
+    #[error(transparent)]
+    Other(Failure),
+    /// It did not say.
+    #[error(transparent)]
+    Silent(Fault),
+}
+
+/// Checks that the deployment has so many shards, and a layout that is known, before anything is asked of it: in another
+/// one a job would be lost. The engine is to have been told nothing else.
+pub async fn open<W: World>(
+    world: &W,
+    engine: &mut Engine,
+    shards: Shards,
+    timeout_ms: u64,
+) -> Result<(), NotOpened> {
+    let not_sent = NotOpened::Silent(Fault::NotSent(None));
+    engine.open(world.now(), OPENING, shards, timeout_ms).map_err(|_| not_sent.clone())?;
+    match answers(world, engine, 1).await.pop() {
+        Some((_, Ok(Answer::Opened { layout, shards: found }))) => {
+            Failure::if_other(shards, layout, found).map_err(NotOpened::Other)
+        }
+        Some((_, Err(fault))) if fault != Fault::Unknown => Err(NotOpened::Silent(fault)),
+        _ => Err(not_sent),
+    }
+}
 
 /// Drives the engine until it has answered `count` calls: publishes, takes and requests that it was told before. Each is
 /// answered within its own timeout. Dropping the future loses the answers; what was sent may be carried out.

@@ -56,9 +56,12 @@ test("a call that is refused for as long as it waits was not sent", async () => 
 });
 
 test("a call that is never answered is unknown", async () => {
-  const hung = createServer().listen(0, "127.0.0.1");
+  const hung = createServer((socket) => socket.unref()).listen(0, "127.0.0.1").unref();
   await new Promise((resolve) => hung.once("listening", resolve));
-  const q = queue({ url: `http://127.0.0.1:${hung.address().port}`, timeoutMs: 1_000 });
+  const url = `http://127.0.0.1:${hung.address().port}`;
+  let hangs = false;
+  const q = await opened({ timeoutMs: 1_000, fetch: (real, init) => fetch(hangs ? url : real, init) });
+  hangs = true;
   const started = Date.now();
   const nameless = await rejection("unknown", () => q.publish(1));
   assert.match(nameless.message, /with an id it could be repeated safely/);
@@ -66,12 +69,12 @@ test("a call that is never answered is unknown", async () => {
   await rejection("unknown", () => q.take());
   await rejection("unknown", () => q.stats());
   assert.ok(Date.now() - started < 8_000);
-  hung.close();
+  await rejection("not_sent", () => queue({ url, timeoutMs: 500 }).publish(1));
 });
 
-test("where nothing listens, the cause is told", async () => {
+test("where nothing listens, nothing is sent, and the cause is told", async () => {
   const q = queue({ url: "http://127.0.0.1:9", timeoutMs: 500 });
-  const error = await rejection("unknown", () => q.publish(1));
+  const error = await rejection("not_sent", () => q.publish(1));
   assert.ok(error.cause instanceof Error);
   await rejection("unreachable", () => q.pump({ forMs: 200, deliveryMs: 100, flightMs: 300 }));
 });
@@ -82,18 +85,21 @@ test("a wrong token is denied", async () => {
   await rejection("unreachable", () => q.pump({ forMs: 200, deliveryMs: 100, flightMs: 300 }));
 });
 
-test("a wrong number of shards is found out by the first call, in the same request", async () => {
+test("a wrong number of shards is found out before anything else is asked", async () => {
   let made = 0;
   const counted = (...args) => {
     made += 1;
     return fetch(...args);
   };
   const right = queue({ fetch: counted });
-  await queue().stats();
   await right.stats();
+  assert.equal(made, 2);
+  await right.stats();
+  assert.equal(made, 3);
+  made = 0;
+  const wrong = queue({ shards: 4, fetch: counted });
+  assert.match((await rejection("wrong_shards", () => wrong.publish(1))).message, /has 1 shards, and 4 were asked for/);
   assert.equal(made, 1);
-  const wrong = queue({ shards: 4 });
-  assert.match((await rejection("wrong_shards", () => wrong.stats())).message, /has 1 shards, and 4 were asked for/);
   await rejection("wrong_shards", () => wrong.pump({ forMs: 200 }));
 });
 
@@ -106,9 +112,11 @@ test("another fetch may be given", async () => {
     },
   });
   await q.publish(1);
-  assert.equal(seen.length, 1);
-  assert.match(seen[0][0], /\/pipeline$/);
-  assert.deepEqual(seen[0].slice(1), ["POST", `Bearer ${process.env.DELAYLINE_REST_TOKEN}`]);
+  assert.equal(seen.length, 2);
+  for (const [url, method, authorization] of seen) {
+    assert.match(url, /\/pipeline$/);
+    assert.deepEqual([method, authorization], ["POST", `Bearer ${process.env.DELAYLINE_REST_TOKEN}`]);
+  }
   const broken = queue({ timeoutMs: 300, fetch: () => { throw new TypeError("no network here"); } });
-  assert.equal((await rejection("unknown", () => broken.publish(1))).cause.message, "no network here");
+  assert.equal((await rejection("not_sent", () => broken.publish(1))).cause.message, "no network here");
 });

@@ -9,6 +9,12 @@ const env = (name) => process.env[name] ?? assert.fail(`${name} is not set: run 
 export const url = env("DELAYLINE_REST_URL");
 export const token = env("DELAYLINE_REST_TOKEN");
 
+/** Tests that wait for something that does not come fail. */
+setTimeout(() => {
+  console.error("the tests of this file took longer than two minutes");
+  process.exit(1);
+}, 120_000).unref();
+
 let made = 0;
 
 /** A queue that no other test knows. */

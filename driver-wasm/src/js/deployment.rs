@@ -16,12 +16,11 @@ use super::error::Thrown;
 use super::options::{Options, bad};
 use super::pump::Pump;
 use crate::air::trouble;
-use crate::calls::concluded;
+use crate::calls::{self, NotOpened, concluded};
 use crate::redis::{Deliver, Live, Nobody, Redis};
 use crate::rest::{Endpoint, Landed};
 use crate::{Summary, World, run, timer};
 
-const OPENING: Token = Token(u64::MAX);
 /// How many engines are kept for the calls to come.
 const IDLE_MAX: usize = 8;
 /// How much longer than its engine a call waits, so that it is the engine that tells what became of it.
@@ -171,16 +170,19 @@ impl Deployment {
         Ok(summary)
     }
 
-    /// Checks the layout before anything is written: in a deployment of another number of shards a job would be lost.
     async fn open(&self, world: &Watched<'_>, engine: &mut Engine) -> Result<(), Thrown> {
-        let opening = Want::Ask(Ask::Open { shards: self.shards });
-        opening.put(engine, world.now(), OPENING, self.timeout_ms)?;
-        let outcome =
-            self.answers(world, engine, 1, 0).await.pop().map(|(_, answer)| answer.map_err(Problem::from));
-        let asked = Asked { is_nameless: false, outcome };
-        asked.shown(world.trouble.borrow().as_deref(), self.shards)?;
-        self.opened.set(true);
-        Ok(())
+        let opened = pin!(calls::open(world, engine, self.shards, self.timeout_ms));
+        let limit = pin!(timer::sleep(self.timeout_ms + PATIENCE_MS));
+        let why = match select(opened, limit).await {
+            Either::Left((Ok(()), _)) => {
+                self.opened.set(true);
+                return Ok(());
+            }
+            Either::Left((Err(NotOpened::Other(failure)), _)) => return Err(failure.into()),
+            Either::Left((Err(NotOpened::Silent(fault)), _)) => fault,
+            Either::Right(_) => Fault::NotSent(None),
+        };
+        Err(Thrown::from(Problem::from(why)).caused_by(world.trouble.borrow().as_deref()))
     }
 
     fn engine(&self) -> Result<Engine, Problem> {

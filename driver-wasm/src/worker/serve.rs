@@ -17,14 +17,14 @@ use worker::{Request, Response, Stub};
 use super::config::Config;
 use super::opened;
 use super::ticker;
+use crate::calls::NotOpened;
 use crate::redis::{Live, Nobody};
 use crate::target::target;
-use crate::{Failure, calls, timer};
+use crate::{calls, timer};
 
 /// How long a caller waits for Redis.
 const TIMEOUT_MS: u64 = 10_000;
 const PAYLOAD: PayloadLimit = PayloadLimit { bytes: 1 << 20, setting: "nothing: a worker takes no more" };
-const OPENING: Token = Token(u64::MAX);
 /// How many engines are kept for the requests to come.
 const IDLE_MAX: usize = 8;
 
@@ -191,19 +191,12 @@ impl Served<'_> {
         Ok(answers.into_iter().map(|(_, answer)| answer).collect())
     }
 
-    /// Checks the deployment before anything is written to it: in one of another number of shards a job would be lost.
     async fn open(&self, world: &Live<'_, All, Nobody>, engine: &mut Engine) -> Result<(), Problem> {
-        let asked = self.config.shards();
-        let ask = Ask::Open { shards: asked };
-        told(engine.request(timer::now(), OPENING, Question { ask, timeout_ms: TIMEOUT_MS }))?;
-        match calls::answers(world, engine, 1).await.pop() {
-            Some((_, Ok(Answer::Opened { layout, shards }))) => {
-                let other = |failure: Failure| Problem::new(500, "wrong_deployment", failure);
-                Failure::if_other(asked, layout, shards).map_err(other)
-            }
-            Some((_, Err(fault))) => Err(fault.into()),
-            _ => Err(Fault::Unknown.into()),
-        }
+        let opened = calls::open(world, engine, self.config.shards(), TIMEOUT_MS).await;
+        opened.map_err(|why| match why {
+            NotOpened::Other(failure) => Problem::new(500, "wrong_deployment", failure),
+            NotOpened::Silent(fault) => fault.into(),
+        })
     }
 
     fn engine(&self, deployment: &str) -> Result<Engine, Problem> {

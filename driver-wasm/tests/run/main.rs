@@ -3,8 +3,11 @@
 
 mod fake;
 
-use delayline_core::{Config, Forward, Identity, QueueConfig, Reason, Reply, Shards, Subscription, Verdict};
-use delayline_wasm::{Ended, Failure, Limits, Summary, run};
+use delayline_core::{
+    Config, Engine, Fault, Forward, Identity, QueueConfig, Reason, Reply, Shards, Subscription, Verdict,
+};
+use delayline_wasm::calls::{self, NotOpened};
+use delayline_wasm::{Ended, Failure, Limits, Summary, World, run};
 
 use fake::{Fake, Fate};
 
@@ -241,4 +244,25 @@ fn a_wrong_number_of_shards_is_told() {
     let config = Config { shards: Shards::new(4).unwrap(), ..config(&limits, &[]) };
     let done = fake.play(run::run(&fake, config, limits, Identity(7), true), None).unwrap();
     assert_eq!(done, Err(Failure::Shards { asked: 4, found: 1 }));
+}
+
+#[test]
+fn what_was_to_follow_an_opening_that_failed_was_not_sent() {
+    let fake = Fake::new();
+    let open = |shards| {
+        let mut engine =
+            Engine::new(Config { shards, ..Config::default() }, Identity(5), fake.now()).unwrap();
+        fake.play(calls::open(&fake, &mut engine, shards, 10_000), None).unwrap()
+    };
+    let silent = Err(NotOpened::Silent(Fault::NotSent(None)));
+    for fate in [Fate::Lost, Fate::Unanswered, Fate::Hangs] {
+        *fake.fate.borrow_mut() = Box::new(move |_| fate);
+        let began = fake.now_ms.get();
+        assert_eq!(open(Shards::default()), silent, "{fate:?}");
+        assert!(fake.now_ms.get() - began <= 20_000, "{fate:?}");
+    }
+    *fake.fate.borrow_mut() = Box::new(|_| Fate::Lands);
+    assert_eq!(open(Shards::default()), Ok(()));
+    let other = Err(NotOpened::Other(Failure::Shards { asked: 4, found: 1 }));
+    assert_eq!(open(Shards::new(4).unwrap()), other);
 }
