@@ -2,8 +2,8 @@ use alloc::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-/// A sorted map for what mostly comes and goes in order, as what is numbered does: both ends are cheap, and as code it is a
-/// tenth of a B-tree.
+/// A sorted map for what mostly comes and goes in order, as what is numbered does: both ends are cheap, and it is far
+/// less code than a B-tree.
 #[derive(Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Window<K, V>(VecDeque<(K, V)>);

@@ -5,6 +5,9 @@ use crate::{Command, Keyspace, Kind, Reply, UnixMicros};
 
 /// Which commands a driver writes, and whose replies it reads: a program links no more than its drivers speak.
 pub trait Dialect: Copy {
+    /// Whether these are all commands; else they are those of [`Delivery`].
+    const IS_ALL: bool;
+
     /// Writes a command; see [`encode`].
     fn encode<A: Args>(
         self,
@@ -13,10 +16,18 @@ pub trait Dialect: Copy {
         form: Form,
         clock: Option<UnixMicros>,
         out: &mut A,
-    );
+    ) {
+        if Self::IS_ALL {
+            encode(keys, command, form, clock, out);
+        } else {
+            encode_delivery(keys, command, form, clock, out);
+        }
+    }
 
     /// Reads the reply to a command; see [`decode`].
-    fn decode(self, kind: Kind, value: Value) -> Reply;
+    fn decode(self, kind: Kind, value: Value) -> Reply {
+        if Self::IS_ALL { decode(kind, value) } else { decode_delivery(kind, value) }
+    }
 }
 
 /// All commands.
@@ -30,35 +41,9 @@ pub struct All;
 pub struct Delivery;
 
 impl Dialect for All {
-    fn encode<A: Args>(
-        self,
-        keys: &Keyspace,
-        command: &Command,
-        form: Form,
-        clock: Option<UnixMicros>,
-        out: &mut A,
-    ) {
-        encode(keys, command, form, clock, out);
-    }
-
-    fn decode(self, kind: Kind, value: Value) -> Reply {
-        decode(kind, value)
-    }
+    const IS_ALL: bool = true;
 }
 
 impl Dialect for Delivery {
-    fn encode<A: Args>(
-        self,
-        keys: &Keyspace,
-        command: &Command,
-        form: Form,
-        clock: Option<UnixMicros>,
-        out: &mut A,
-    ) {
-        encode_delivery(keys, command, form, clock, out);
-    }
-
-    fn decode(self, kind: Kind, value: Value) -> Reply {
-        decode_delivery(kind, value)
-    }
+    const IS_ALL: bool = false;
 }

@@ -52,12 +52,11 @@ pub fn encode(
         words.show(cursor);
         words.arg("COUNT");
         words.show(count);
-    } else if let Some(script) = delivery::script(command) {
-        words.call(script, form, keys, command, clock);
-        delivery::write_args(command, &mut words);
     } else if let Some(script) = calls::script(command) {
         words.call(script, form, keys, command, clock);
         calls::write_args(command, &mut words);
+    } else {
+        encode_delivery(keys, command, form, clock, out);
     }
 }
 
