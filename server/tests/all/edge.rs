@@ -9,7 +9,7 @@ use delayline_core::{
 };
 use delayline_embedded::Store;
 use delayline_http::body::PayloadLimit;
-use delayline_http::{Asked, Call, Draft, Headers, Problem, Response, Terms, inspected, published};
+use delayline_http::{Asked, Call, Draft, Headers, Problem, Response, Terms, Time, inspected, published};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -145,10 +145,17 @@ async fn compare(exchanges: impl IntoIterator<Item = (Exchange, u16)>) {
         }
         if exchange.method != "HEAD" {
             let found: Value = serde_json::from_slice(&found.body).unwrap();
+            let apart_ms = expiry_ms(&found).zip(expiry_ms(&expected.json)).map(|(a, b)| a.abs_diff(b));
+            assert!(apart_ms.is_none_or(|ms| ms < 60_000), "{what}: expiries are {apart_ms:?} ms apart");
             assert_eq!(undated(found), undated(expected.json), "{what}");
         }
     }
     service.stop().await;
+}
+
+fn expiry_ms(answer: &Value) -> Option<u64> {
+    let expires = answer["expires"].as_str().or(answer["job"]["expires"].as_str())?;
+    Some(expires.parse::<Time>().unwrap().0.0)
 }
 
 /// An answer without what depends on when, and in which batches, jobs were published.
