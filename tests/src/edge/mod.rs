@@ -9,7 +9,7 @@ mod setup;
 mod worker;
 mod workerd;
 
-pub use need::{built, workerd};
+pub use need::{built, missing, workerd};
 pub use outcome::Outcome;
 pub use receiver::{Answer, Push, Receiver};
 pub use rest::{Fault, Rest};

@@ -49,8 +49,11 @@ pub(super) fn cache() -> PathBuf {
     target.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"))
 }
 
-/// What a test does without something that it needs: it says so and is skipped, and in CI it fails.
-fn missing<T>(why: &str) -> Option<T> {
+/// What a test does without something that it needs: it says so and is skipped.
+///
+/// # Panics
+/// In CI.
+pub fn missing<T>(why: &str) -> Option<T> {
     assert!(env::var("CI").as_deref() != Ok("true"), "{why}");
     report(&format!("skipped: {why}"));
     None

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use delayline_npm::{Failure, package};
-use delayline_tests::edge::{Rest, workerd};
+use delayline_tests::edge::{Rest, missing, workerd};
 use delayline_tests::{RedisServer, report};
 use project::Project;
 
@@ -93,11 +93,4 @@ fn browser() -> Option<String> {
     named.or_else(|| {
         ["chromium", "google-chrome"].into_iter().find(|name| Project::has(name)).map(String::from)
     })
-}
-
-/// What a test does without something that it needs: it says so and is skipped, and in CI it fails.
-fn missing<T>(why: &str) -> Option<T> {
-    assert!(env::var("CI").as_deref() != Ok("true"), "{why}");
-    report(&format!("skipped: {why}"));
-    None
 }
