@@ -350,6 +350,30 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// The counter that has this name in `meta`.
+    #[doc(hidden)]
+    pub fn named_mut(&mut self, name: &str) -> Option<&mut u64> {
+        Some(match name {
+            "published" => &mut self.published,
+            "granted" => &mut self.granted,
+            "acked" => &mut self.acked,
+            "nacked" => &mut self.nacked,
+            "snoozed" => &mut self.snoozed,
+            "released" => &mut self.released,
+            "ended" => &mut self.ended,
+            "died" => &mut self.died,
+            "requeued" => &mut self.requeued,
+            "purged" => &mut self.purged,
+            "cancelled" => &mut self.cancelled,
+            "expired" => &mut self.expired,
+            "forwarded" => &mut self.forwarded,
+            "lost" => &mut self.lost,
+            "unreadable" => &mut self.unreadable,
+            "newer" => &mut self.newer,
+            _ => return None,
+        })
+    }
+
     /// Each by the name it has in `meta`, in the order in which statistics answer them.
     pub fn named(&self) -> [(&'static str, u64); 16] {
         [

@@ -1,4 +1,4 @@
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -53,21 +53,27 @@ impl State {
     /// The job came here by a verdict under `fence`.
     pub const BY_VERDICT: u8 = 16;
 
-    /// Reads the text; `None` if it is not one.
+    /// Reads the text; `None` if scripts would not write it.
     pub fn parse(text: &[u8]) -> Option<State> {
         let (all, text) = (text, core::str::from_utf8(text.get(..46)?).ok()?);
+        let digits = |text: &str, radix| text.chars().all(|digit| digit.is_digit(radix));
+        if !(digits(text.get(1..29)?, 10) && digits(text.get(29..31)?, 16) && digits(text.get(31..46)?, 10)) {
+            return None;
+        }
         let reason_at = 46 + text.get(44..46)?.parse::<usize>().ok()?;
-        Some(State {
+        let state = State {
             phase: Phase::of(*text.as_bytes().first()?)?,
-            fence: Fence(text.get(1..17)?.parse().ok()?),
+            fence: Fence(text.get(1..17)?.parse().ok().filter(|fence| *fence < 1 << 53)?),
             attempts: text.get(17..21)?.parse().ok()?,
             max: text.get(21..25)?.parse().ok()?,
             deliveries: text.get(25..29)?.parse().ok()?,
             flags: u8::from_str_radix(text.get(29..31)?, 16).ok()?,
             due: UnixMs(text.get(31..44)?.parse().ok()?),
-            extension: core::str::from_utf8(all.get(46..reason_at)?).ok()?.to_string(),
+            extension: String::from_utf8_lossy(all.get(46..reason_at)?).into_owned(),
             reason: Reason::new(&String::from_utf8_lossy(all.get(reason_at..)?)),
-        })
+        };
+        let delay = state.extension.len() == 8 && digits(&state.extension, 10);
+        (delay || !state.has(State::LOST_DELAY)).then_some(state)
     }
 
     /// Whether `flag` is set.

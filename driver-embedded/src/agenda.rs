@@ -51,7 +51,8 @@ impl Script<'_> {
         let purge = retention.and_then(|ms| queue.dead.first_score().map(|died| died + ms));
         let lease_end = queue.meta.lo.at().filter(|_| !self.planted(Bug::AgendaWithoutLeases));
         let at = earlier(next_due, lease_end);
-        earlier(earlier(at, queue.exp.first_score()), purge)
+        let expiry = queue.exp.first_score().filter(|_| queue.meta.has_expiries());
+        earlier(earlier(at, expiry), purge)
     }
 
     pub(crate) fn set_agenda(&mut self, at: Option<UnixMs>) {

@@ -55,13 +55,14 @@ impl Script<'_> {
     /// has a TTL or is large.
     pub(crate) fn is_forgotten(&mut self, id: &JobId, state: Option<&State>) {
         let out = &mut self.changes.out;
+        let meta = &self.queue.meta;
         if state.is_some() {
             out.state.push(id.clone());
         }
-        if state.is_none_or(|state| state.has(State::TTL)) {
+        if state.map_or(meta.has_expiries(), |state| state.has(State::TTL)) {
             out.exp.push(id.clone());
         }
-        if state.is_none_or(|state| state.has(State::BIG)) {
+        if state.map_or(meta.has_sizes(), |state| state.has(State::BIG)) {
             out.big.push(id.clone());
         }
     }
@@ -92,10 +93,17 @@ impl Script<'_> {
         state
     }
 
+    /// What was done to the job cannot be told: it becomes a dead letter.
+    pub(crate) fn is_unreadable(&mut self, id: &JobId, state: State, reason: &str) {
+        self.dies(id, state, Reason::new(reason));
+        self.queue.meta.counters.unreadable += 1;
+    }
+
     /// The job's TTL ended: it is dropped, or dies if the config says so. A job without a state was never delivered and
     /// waits until `due`.
     pub(crate) fn expires(&mut self, id: &JobId, state: Option<State>, due: UnixMs) {
         if self.queue.meta.config.bury_expired {
+            let state = state.filter(|_| !self.queue.is_broken(id));
             let mut state = state.unwrap_or_else(|| self.first_state(id, due));
             set_flag(&mut state, State::TTL, true);
             set_flag(&mut state, State::BY_VERDICT, false);
@@ -111,7 +119,7 @@ impl Script<'_> {
     /// The state that a job gets which dies without a delivery.
     pub(crate) fn first_state(&self, id: &JobId, due: UnixMs) -> State {
         let mut state = never_delivered(due);
-        set_flag(&mut state, State::BIG, self.queue.big.contains(id));
+        set_flag(&mut state, State::BIG, self.queue.size(id).is_some());
         state
     }
 
@@ -128,8 +136,9 @@ impl Script<'_> {
         for id in &out.dead {
             queue.dead.remove(id);
         }
-        for id in &out.state {
+        for id in out.state.iter().chain(into.state.iter().map(|(id, _)| id)) {
             queue.state.remove(id);
+            queue.broken.remove(id);
         }
         for id in &out.pool {
             queue.pool.remove(id);

@@ -20,7 +20,11 @@ impl Script<'_> {
         let named = self.dead_letters(dead);
         let now = self.now;
         for id in &named.ids {
-            let mut state = self.queue.state.get(id).cloned().unwrap_or_else(|| never_delivered(now));
+            let mut state = match self.queue.state_of(id) {
+                Some(state) if !self.queue.is_broken(id) => state,
+                Some(_) => State { flags: State::BIG, ..never_delivered(now) },
+                None => never_delivered(now),
+            };
             state.phase = if state.has(State::BY_VERDICT) { Phase::Waiting } else { Phase::Ended };
             if !self.planted(Bug::RequeueKeepsAttempts) {
                 state.attempts = 0;
@@ -48,7 +52,7 @@ impl Script<'_> {
     /// Dead letters go for good.
     pub(crate) fn bury_for_good(&mut self, ids: &[JobId]) {
         for id in ids {
-            let state = self.queue.state.get(id).cloned();
+            let state = self.queue.state_of(id);
             self.changes.out.dead.push(id.clone());
             self.vanishes(id, state.as_ref());
         }

@@ -9,7 +9,7 @@ use delayline_core::{
 use crate::destination::Destination;
 use crate::meta::{Lo, Meta};
 use crate::queue::Queue;
-use crate::session::{Answer, Lane, Past, Verb};
+use crate::session::{Answer, Past};
 use crate::store::Store;
 use crate::zset::Zset;
 
@@ -66,7 +66,9 @@ impl Dump {
         self.hash(pool, queue.pool.iter().map(|(id, record)| (id.to_string(), record.clone())).collect());
         self.jobs(due, &queue.due);
         self.jobs(leased, &queue.leased);
-        self.hash(state, queue.state.iter().map(|(id, state)| (id.to_string(), state.to_string())).collect());
+        let broken = queue.broken.iter().map(|(id, text)| (id.to_string(), text.clone()));
+        let sound = queue.state.iter().map(|(id, state)| (id.to_string(), state.to_string().into()));
+        self.hash(state, sound.chain(broken).collect());
         self.jobs(dead, &queue.dead);
         self.jobs(exp, &queue.exp);
         self.zset(waiting, queue.waiting.iter().map(|(engine, at)| (engine.to_string(), at.0)));
@@ -133,7 +135,7 @@ fn meta_fields(meta: &Meta) -> Fields {
         fields.maybe(name, (count > 0).then_some(count));
     }
     for (lane, past) in &meta.lanes {
-        fields.put(lane_text(lane), past_text(past));
+        fields.put(lane, past_text(past));
     }
     fields.maybe("sessions", meta.sessions);
     fields.maybe("swept", meta.swept);
@@ -148,15 +150,6 @@ fn config_fields(config: &QueueConfig, fields: &mut Fields) {
     fields.maybe("max_jobs", config.max_jobs);
     fields.maybe("max_bytes", config.max_bytes);
     fields.maybe("forward", config.forward.as_ref());
-}
-
-fn lane_text(lane: &Lane) -> String {
-    let verb = match lane.verb {
-        Verb::Publish => 'p',
-        Verb::Reserve => 'r',
-        Verb::Change => 'c',
-    };
-    format!("s{}{verb}{}", lane.engine, lane.index)
 }
 
 fn past_text(past: &Past) -> String {

@@ -8,7 +8,7 @@ impl Script<'_> {
     pub(crate) fn extend(&mut self, lease_ms: u64, leases: &[(JobId, Fence)]) -> Reply {
         let lease_end = self.after(lease_ms);
         let shortens = self.planted(Bug::ExtendShortens);
-        let outcomes = leases.iter().map(|(id, fence)| match self.queue.state.get(id) {
+        let outcomes = leases.iter().map(|(id, fence)| match self.queue.state_of(id) {
             None => ExtendOutcome::Gone,
             Some(state) if state.phase != Phase::Leased || state.fence != *fence => ExtendOutcome::Stale,
             Some(_) => {

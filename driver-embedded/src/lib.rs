@@ -11,6 +11,7 @@ mod agenda;
 mod bug;
 mod changes;
 mod config;
+mod damage;
 mod dead;
 mod destination;
 mod dump;
@@ -34,6 +35,7 @@ mod waiting;
 mod zset;
 
 pub use bug::Bug;
+pub use damage::{Damage, Key};
 pub use dump::Dumped;
 pub use notices::Notice;
 pub use store::Store;

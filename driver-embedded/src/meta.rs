@@ -58,6 +58,16 @@ impl Meta {
         c.published.saturating_sub(ended)
     }
 
+    /// Whether there are jobs with a TTL, so far as is counted.
+    pub(crate) fn has_expiries(&self) -> bool {
+        self.exp.is_some_and(|count| count > 0)
+    }
+
+    /// Whether there are large records, so far as is counted.
+    pub(crate) fn has_sizes(&self) -> bool {
+        self.big.is_some_and(|count| count > 0)
+    }
+
     pub(crate) fn mean(&self) -> u64 {
         self.mean.unwrap_or(0)
     }
@@ -66,6 +76,61 @@ impl Meta {
     pub(crate) fn retention_ms(&self) -> Option<u64> {
         self.config.retention_ms.filter(|ms| *ms > 0)
     }
+}
+
+impl Meta {
+    /// What is made of the other keys where `meta` was of another type.
+    pub(crate) fn rebuilt(jobs: u64, exp: u64, big: u64) -> Meta {
+        Meta {
+            lo: Lo::At(UnixMs(0)),
+            waited: true,
+            exp: Some(exp),
+            big: Some(big),
+            counters: Counters { published: jobs, ..Counters::default() },
+            ..Meta::default()
+        }
+    }
+
+    /// A field becomes this text, of which scripts read what is sound; how many expiries and sizes there are they count.
+    pub(crate) fn put(&mut self, field: &str, text: &[u8], exp: u64, big: u64) {
+        let text = std::str::from_utf8(text).unwrap_or("\u{fffd}");
+        let number = whole(text);
+        match field {
+            "born" => self.born = number.filter(|born| *born > 0).map(UnixMicros),
+            "cfgver" => self.cfgver = number.unwrap_or(0),
+            "attempts" => {
+                let attempts = number.filter(|attempts| (1..=999).contains(attempts));
+                self.config.attempts = attempts.and_then(|attempts| u16::try_from(attempts).ok());
+            }
+            "backoff" => self.config.backoff = text.parse().ok(),
+            "retention" => self.config.retention_ms = number,
+            "expire" => self.config.bury_expired = text == "dead",
+            "max_jobs" => self.config.max_jobs = number,
+            "max_bytes" => self.config.max_bytes = number,
+            "forward" => self.config.forward = text.parse().ok(),
+            "paused" => self.paused = text == "1",
+            "forward_error" => self.forward_error = Some(text.to_owned()),
+            "fence" => self.fence = number.map(Fence),
+            "lo" if text.is_empty() => self.lo = Lo::Empty,
+            "lo" => self.lo = Lo::At(UnixMs(number.filter(|at| *at < 10_000_000_000_000).unwrap_or(0))),
+            "w" => self.waited = text == "1",
+            "mean" => self.mean = number,
+            "exp" => self.exp = Some(number.unwrap_or(exp)),
+            "big" => self.big = Some(number.unwrap_or(big)),
+            "sessions" => self.sessions = number,
+            "swept" => self.swept = number.map(UnixMs),
+            _ => match self.counters.named_mut(field) {
+                Some(counter) => *counter = number.unwrap_or(0),
+                None => self.lanes.retain(|lane, _| lane.to_string() != field),
+            },
+        }
+    }
+}
+
+/// A number as scripts write them, of those that a double holds exactly; any other text is none.
+pub(crate) fn whole(text: &str) -> Option<u64> {
+    let number: u64 = text.parse().ok()?;
+    (number < 1 << 53 && number.to_string() == text).then_some(number)
 }
 
 /// Raises a field that is not there until it is first raised.

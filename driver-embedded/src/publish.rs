@@ -58,7 +58,7 @@ impl Script<'_> {
         let mut outcomes = Vec::with_capacity(jobs.len());
         for job in jobs {
             let (waits, follows) = (self.queue.due.contains(&job.id), kept.contains_key(&job.id));
-            let state = self.queue.state.get(&job.id).cloned();
+            let state = self.queue.state_of(&job.id);
             let outcome = if !waits && !follows && state.is_none() {
                 PublishOutcome::New
             } else if (waits || follows) && (job.replace || self.planted(Bug::DuplicateReplaces))

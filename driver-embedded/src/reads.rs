@@ -10,13 +10,16 @@ impl Script<'_> {
     pub(crate) fn inspect(&self, id: &JobId) -> Reply {
         let (time, queue) = (self.time, &self.queue);
         let state = queue.state.get(id).cloned();
+        let waits = queue.due.score(id);
         let (place, at) = match state.as_ref().map(|state| state.phase) {
             Some(Phase::Leased) => (Place::Leased, queue.leased.score(id)),
             Some(Phase::Dead) => (Place::Dead, queue.dead.score(id)),
-            _ => match queue.due.score(id) {
-                Some(due) if due > self.now => (Place::Delayed, Some(due)),
-                due => (Place::Ready, due),
+            _ if waits.is_none() && queue.is_broken(id) => match queue.leased.score(id) {
+                Some(end) => (Place::Leased, Some(end)),
+                None => (Place::Dead, queue.dead.score(id)),
             },
+            _ if waits.is_some_and(|due| due > self.now) => (Place::Delayed, waits),
+            _ => (Place::Ready, waits),
         };
         let Some(at) = at else {
             return Reply::Gone { time };

@@ -13,9 +13,14 @@ impl Script<'_> {
         let ended: Vec<(JobId, UnixMs)> =
             self.queue.leased.up_to(self.now).take(limit).map(|(id, at)| (id.clone(), at)).collect();
         for (id, at) in &ended {
-            let state = self.queue.state.get(id).cloned();
+            let state = self.queue.state_of(id);
             self.changes.out.leased.push(id.clone());
-            self.ends(id, state, *at);
+            match state {
+                Some(state) if self.queue.is_broken(id) => {
+                    self.is_unreadable(id, State { due: *at, ..state }, "broken state");
+                }
+                state => self.ends(id, state, *at),
+            }
         }
         self.queue.meta.counters.ended += ended.len() as u64;
         self.apply();

@@ -1,3 +1,5 @@
+use std::fmt;
+
 use delayline_core::{
     CancelOutcome, Fence, Identity, JobId, PublishOutcome, RescheduleOutcome, Session, UnixMicros, UnixMs,
 };
@@ -45,6 +47,17 @@ pub(crate) enum Recall {
     New,
     Again(Answer),
     Superseded,
+}
+
+impl fmt::Display for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = match self.verb {
+            Verb::Publish => 'p',
+            Verb::Reserve => 'r',
+            Verb::Change => 'c',
+        };
+        write!(f, "s{}{verb}{}", self.engine, self.index)
+    }
 }
 
 impl Lane {

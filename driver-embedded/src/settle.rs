@@ -16,7 +16,7 @@ impl Script<'_> {
         for (id, fence, settlement) in leases {
             let state = match settled.remove(id) {
                 Some(state) => state,
-                None => self.queue.state.get(id).cloned(),
+                None => self.queue.state_of(id),
             };
             let (outcome, state) = self.settle_one(id, *fence, settlement, state);
             outcomes.push(outcome);

@@ -63,6 +63,13 @@ impl ShardKeys {
         Reply::Peeked { time, holder, agenda, firsts }
     }
 
+    /// A queue that holds nothing has no keys.
+    pub(crate) fn forget_if_empty(&mut self, name: &QueueName) {
+        if self.queues.get(name).is_some_and(Queue::is_empty) {
+            self.queues.remove(name);
+        }
+    }
+
     /// A page of the names in order; the cursor is how many came before.
     pub(crate) fn named(&self, cursor: u64, count: u16) -> Reply {
         let (skip, count) = (usize::try_from(cursor).unwrap_or(usize::MAX), usize::from(count.max(1)));

@@ -95,7 +95,7 @@ impl Script<'_> {
         let mut bytes = 0_u64;
         let mut fit = 0;
         for id in ids {
-            let size = self.queue.big.score(id).unwrap_or(0) as u64;
+            let size = self.queue.size(id).unwrap_or(0) as u64;
             bytes += size.max(SMALL_BYTES);
             if bytes > max_bytes && !self.planted(Bug::MaxBytesIgnored) {
                 return fit.max(1);
@@ -112,9 +112,10 @@ impl Script<'_> {
 
     fn sift_one(&mut self, id: JobId, due: UnixMs) -> Option<DueJob> {
         let record = self.queue.pool.get(&id).cloned();
-        let state = self.queue.state.get(&id).cloned();
-        let expiry = self.queue.exp.score(&id);
-        let (big, ttl) = (self.queue.big.contains(&id), expiry.is_some());
+        let expiry = self.queue.expiry(&id);
+        let (big, ttl) = (self.queue.size(&id).is_some(), expiry.is_some());
+        let broken = self.queue.is_broken(&id);
+        let state = self.queue.state_of(&id);
         self.changes.out.due.push(id.clone());
         if expiry.is_some_and(|expiry| expiry <= self.now) && !self.planted(Bug::ExpiredGranted) {
             self.expires(&id, state, due);
@@ -126,6 +127,11 @@ impl Script<'_> {
             return None;
         };
         match RecordHead::read(&record) {
+            Ok(_) if broken => {
+                let state = self.first_state(&id, due);
+                self.quarantine(&id, Some(state), due, "broken state");
+                self.queue.meta.counters.unreadable += 1;
+            }
             Ok(head) => return Some(DueJob { id, due, record, head, state, big, ttl }),
             Err(Misfit::Newer) => {
                 let at = self.now + NEWER_MS;
@@ -134,6 +140,7 @@ impl Script<'_> {
                 self.queue.meta.counters.newer += 1;
             }
             Err(Misfit::Unreadable) => {
+                let state = state.filter(|_| !broken);
                 self.quarantine(&id, state, due, "unreadable");
                 self.queue.meta.counters.unreadable += 1;
             }
@@ -144,8 +151,8 @@ impl Script<'_> {
     /// A due job that nobody can be given becomes a dead letter.
     pub(crate) fn quarantine(&mut self, id: &JobId, state: Option<State>, due: UnixMs, reason: &str) {
         let mut state = state.unwrap_or_else(|| self.first_state(id, due));
-        set_flag(&mut state, State::BIG, self.queue.big.contains(id));
-        set_flag(&mut state, State::TTL, self.queue.exp.contains(id));
+        set_flag(&mut state, State::BIG, self.queue.size(id).is_some());
+        set_flag(&mut state, State::TTL, self.queue.expiry(id).is_some());
         set_flag(&mut state, State::BY_VERDICT, false);
         self.dies(id, state, Reason::new(reason));
     }

@@ -145,8 +145,11 @@ impl Store {
     }
 
     fn queue_mut(&mut self, queue: &QueueName) -> Option<&mut Queue> {
-        let shard = usize::from(self.shards.of(queue).0);
-        Some(self.parts.get_mut(shard)?.queues.entry(queue.clone()).or_default())
+        Some(self.part_mut(queue)?.queues.entry(queue.clone()).or_default())
+    }
+
+    pub(crate) fn part_mut(&mut self, queue: &QueueName) -> Option<&mut ShardKeys> {
+        self.parts.get_mut(usize::from(self.shards.of(queue).0))
     }
 
     fn run(&mut self, time: UnixMicros, shard: Shard, command: &Command) -> Reply {
@@ -171,9 +174,7 @@ impl Store {
             woken: false,
         };
         let reply = script.run(command);
-        if part.queues.get(name).is_some_and(Queue::is_empty) {
-            part.queues.remove(name);
-        }
+        part.forget_if_empty(name);
         reply
     }
 }

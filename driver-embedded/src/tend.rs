@@ -44,10 +44,13 @@ impl Script<'_> {
 
     /// TTLs that ended: a waiting job goes, a held one keeps its lease and a mark.
     fn expire(&mut self, limit: usize) -> usize {
+        if !self.queue.meta.has_expiries() {
+            return 0;
+        }
         let ended = self.queue.exp.up_to(self.now).take(limit);
         let ids: Vec<JobId> = ended.map(|(id, _)| id.clone()).collect();
         for id in &ids {
-            match self.queue.state.get(id).cloned() {
+            match self.queue.state_of(id) {
                 Some(mut state) if state.phase == Phase::Leased => {
                     set_flag(&mut state, State::TTL, false);
                     set_flag(&mut state, State::EXPIRED, true);
@@ -57,6 +60,9 @@ impl Script<'_> {
                 state => {
                     let due = self.queue.due.score(id).unwrap_or(self.now);
                     self.changes.out.due.push(id.clone());
+                    if self.queue.is_broken(id) {
+                        self.changes.out.leased.push(id.clone());
+                    }
                     self.expires(id, state, due);
                 }
             }

@@ -23,7 +23,7 @@ impl Script<'_> {
     }
 
     fn cancel_one<'a>(&mut self, id: &'a JobId, seen: &mut BTreeSet<&'a JobId>) -> CancelOutcome {
-        let state = self.queue.state.get(id).cloned();
+        let state = self.queue.state_of(id);
         if seen.contains(id) {
             CancelOutcome::Gone
         } else if self.queue.due.contains(id)
@@ -82,13 +82,13 @@ impl Script<'_> {
 
     fn reschedule_one(&mut self, id: &JobId, due: UnixMs) -> RescheduleOutcome {
         if !self.queue.due.contains(id) {
-            return match self.queue.state.get(id) {
+            return match self.queue.state_of(id) {
                 None => RescheduleOutcome::Gone,
                 Some(state) if state.phase == Phase::Dead => RescheduleOutcome::Dead,
                 Some(_) => RescheduleOutcome::Leased,
             };
         }
-        if self.queue.exp.score(id).is_some_and(|expiry| due > expiry) {
+        if self.queue.expiry(id).is_some_and(|expiry| due > expiry) {
             return RescheduleOutcome::Expires;
         }
         self.changes.into.due.push((id.clone(), due));

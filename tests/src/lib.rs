@@ -36,7 +36,7 @@ pub use poll::until;
 pub use process::Process;
 pub use random::Random;
 pub use redis_server::{Append, Options, RedisServer};
-pub use redis_store::{RedisStore, encoded};
+pub use redis_store::{RedisStore, damaging, encoded};
 pub use report::report;
 pub use resp::{Connection, words};
 pub use runtime::block_on;

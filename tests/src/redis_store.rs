@@ -1,6 +1,6 @@
 use delayline_core::wire::{Args, Form, Value, decode, encode};
-use delayline_core::{Command, Identity, Keyspace, Prefix, Refusal, Reply, Shards, UnixMicros};
-use delayline_embedded::Bug;
+use delayline_core::{Command, Identity, Keyspace, Prefix, QueueName, Refusal, Reply, Shards, UnixMicros};
+use delayline_embedded::{Bug, Damage, Key};
 use delayline_lua::Script;
 
 use crate::{Connection, Dump, RedisServer, dump_words, dumped, patched, words};
@@ -146,6 +146,15 @@ impl RedisStore {
         dumped(self.connection.ask(&dump_words()))
     }
 
+    /// Writes one value over what delayline keeps, as [`delayline_embedded::Store::damage`] does.
+    ///
+    /// # Panics
+    /// If the connection is lost.
+    pub fn damage(&mut self, queue: &QueueName, damage: &Damage) {
+        let words = damaging(&self.keys, queue, damage);
+        self.connection.call(&words).expect("a living connection");
+    }
+
     /// Forgets all it holds.
     ///
     /// # Panics
@@ -153,6 +162,37 @@ impl RedisStore {
     pub fn clear(&mut self) {
         self.connection.ask(&["FLUSHALL"]);
     }
+}
+
+/// The words that do this damage.
+pub fn damaging(keys: &Keyspace, queue: &QueueName, damage: &Damage) -> Vec<Vec<u8>> {
+    let names = keys.queue_keys(queue);
+    let name = |key: Key| names[key as usize].as_bytes();
+    let words: [&[u8]; 4] = match damage {
+        Damage::State { id, text } => [b"HSET", name(Key::State), id.as_str().as_bytes(), text],
+        Damage::Meta { field, text } => [b"HSET", name(Key::Meta), field.as_bytes(), text],
+        Damage::Score { key, id, score } => {
+            let score = score.to_string();
+            return [b"ZADD", name(*key), score.as_bytes(), id.as_str().as_bytes()]
+                .map(<[u8]>::to_vec)
+                .into();
+        }
+        Damage::Agenda { score } => {
+            let (score, member) = (score.to_string(), format!("q{queue}"));
+            return [b"ZADD", name(Key::Agenda), score.as_bytes(), member.as_bytes()]
+                .map(<[u8]>::to_vec)
+                .into();
+        }
+        Damage::Foreign { key, text } => return [b"SET", name(*key), text].map(<[u8]>::to_vec).into(),
+        Damage::Lease { text } => {
+            let [_, _, lease] = keys.shard_keys(keys.shards().of(queue));
+            return [b"SET", lease.as_bytes(), text].map(<[u8]>::to_vec).into();
+        }
+        Damage::Unnamed => {
+            return [b"HDEL", name(Key::Queues), queue.as_str().as_bytes()].map(<[u8]>::to_vec).into();
+        }
+    };
+    words.map(<[u8]>::to_vec).into()
 }
 
 /// The words of a command, as Redis gets them.

@@ -1,5 +1,6 @@
 //! What each script promises at its edges, on the store.
 
+mod broken;
 mod config;
 mod ends;
 mod forwarding;
