@@ -9,6 +9,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
 
+use crate::forwarding::Forwarding;
 use crate::rejection::problem;
 use crate::{draft, metrics, recorder};
 
@@ -23,6 +24,7 @@ pub(crate) type Shared = Arc<App>;
 pub(crate) struct App {
     pub(crate) client: Client,
     pub(crate) max_payload: PayloadLimit,
+    pub(crate) forwarding: Forwarding,
     measured: Mutex<Option<Measured>>,
     closing: watch::Receiver<bool>,
 }
@@ -33,9 +35,14 @@ struct Measured {
 }
 
 impl App {
-    pub(crate) fn new(client: Client, max_payload: usize, closing: watch::Receiver<bool>) -> App {
+    pub(crate) fn new(
+        client: Client,
+        max_payload: usize,
+        forwarding: Forwarding,
+        closing: watch::Receiver<bool>,
+    ) -> App {
         let max_payload = PayloadLimit { bytes: max_payload, setting: "--max-payload" };
-        App { client, max_payload, measured: Mutex::new(None), closing }
+        App { client, max_payload, forwarding, measured: Mutex::new(None), closing }
     }
 
     /// Ends once the service shuts down.

@@ -3,7 +3,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{ColorChoice, FromArgMatches, Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
 
 use crate::commands::{
     Cancel, Completions, Config, Consume, Dead, Destroy, Doctor, Job, List, Man, Pause, Publish, Pump,
@@ -11,6 +10,7 @@ use crate::commands::{
 };
 use crate::failure::Failure;
 use crate::help;
+use crate::log::{Level, Log};
 use crate::redis::Redis;
 use crate::settings::{self, Settings, Unread};
 
@@ -41,6 +41,8 @@ pub struct Cli {
         help_heading = "Global options"
     )]
     settings: Option<PathBuf>,
+    #[command(flatten)]
+    log: Log,
     /// Where the jobs are.
     #[command(flatten)]
     pub redis: Redis,
@@ -126,8 +128,13 @@ impl Cli {
             ColorChoice::Never => anstream::ColorChoice::Never,
         };
         choice.write_global();
-        start_log(self.json, self.command.logs());
-        ended(self.attempt(settings).await, self.json)
+        let log = self.log.start(self.command.usual_log_level(), self.json);
+        let done = self.attempt(settings).await;
+        if done.is_ok() && self.command.runs_on() {
+            tracing::info!("stopped");
+        }
+        drop(log);
+        ended(done, self.log.is_json(self.json))
     }
 
     async fn attempt(&self, settings: &Settings) -> Result<(), Failure> {
@@ -159,11 +166,18 @@ impl Cli {
 }
 
 impl Command {
-    /// What is logged unless `RUST_LOG` says otherwise: a command that ends by itself says at its end what went wrong.
-    fn logs(&self) -> &'static str {
+    /// Whether it goes on until it is told to stop.
+    fn runs_on(&self) -> bool {
+        matches!(self, Command::Serve(_) | Command::Rest(_) | Command::Consume(_) | Command::Pump(_))
+    }
+
+    /// A command that ends by itself says at its end what went wrong; one that may last says when Redis is away.
+    fn usual_log_level(&self) -> Level {
         match self {
-            Command::Serve(_) | Command::Rest(_) | Command::Consume(_) | Command::Pump(_) => "info",
-            _ => "error",
+            _ if self.runs_on() => Level::Info,
+            Command::Stats(stats) if stats.watches() => Level::Warn,
+            Command::Publish(publish) if publish.has_many() => Level::Warn,
+            _ => Level::Error,
         }
     }
 }
@@ -192,16 +206,4 @@ fn color(words: &[OsString]) -> ColorChoice {
         None => said.next(),
     };
     value.and_then(|value| value.parse().ok()).unwrap_or(ColorChoice::Auto)
-}
-
-/// Log lines go to stderr; `RUST_LOG` says which.
-fn start_log(json: bool, usual: &str) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(usual));
-    let coloured = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(coloured)
-        .with_target(false);
-    let _ = if json { log.json().try_init() } else { log.try_init() };
 }

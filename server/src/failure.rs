@@ -1,11 +1,12 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use delayline_tokio::Error;
+use delayline_tokio::{Error, QueueName};
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
 use crate::rejection::problem;
+use crate::stop::INTERRUPTED;
 
 /// Why a command failed.
 #[derive(Debug, ThisError)]
@@ -92,8 +93,18 @@ pub enum Failure {
         id: String,
     },
     /// There is no such queue.
-    #[error("there is no queue {0}: its first job makes it")]
-    NoSuchQueue(String),
+    #[error("{}", no_such_queue(name, nearest.as_deref(), *may_create))]
+    NoSuchQueue {
+        /// Which.
+        name: String,
+        /// The queue whose name comes nearest, if one is near.
+        nearest: Option<String>,
+        /// Whether the command makes it, if that is asked for.
+        may_create: bool,
+    },
+    /// Variables of the environment that nothing reads.
+    #[error("{0}")]
+    Variables(String),
     /// There is no such job.
     #[error("queue {queue} has no job {id}: it may have been acked, cancelled or expired")]
     NoSuchJob {
@@ -174,7 +185,23 @@ impl From<Error> for Failure {
     }
 }
 
+fn no_such_queue(name: &str, nearest: Option<&str>, may_create: bool) -> String {
+    let nearest = nearest.map(|nearest| format!(" (is it {nearest} that you mean?)")).unwrap_or_default();
+    let way_out = if may_create { "to make it, add --create" } else { "its first job makes it" };
+    format!("there is no queue {name}{nearest}: {way_out}")
+}
+
 impl Failure {
+    /// That there is no such queue.
+    pub(crate) fn no_such_queue(name: &QueueName) -> Failure {
+        Failure::NoSuchQueue { name: name.to_string(), nearest: None, may_create: false }
+    }
+
+    /// That there is no such queue, and that the command was not told to make it.
+    pub(crate) fn not_created(name: &QueueName) -> Failure {
+        Failure::NoSuchQueue { name: name.to_string(), nearest: None, may_create: true }
+    }
+
     /// 1 if it was refused, 2 if the command line was wrong, 3 if Redis did not answer and trying again may help, 130 if
     /// it was told to stop before it was done.
     pub fn exit_code(&self) -> u8 {
@@ -185,13 +212,13 @@ impl Failure {
             | Failure::Usage(_)
             | Failure::Unreadable { .. }
             | Failure::Settings { .. }
+            | Failure::Variables(_)
             | Failure::Queue(Error::Name(_) | Error::Invalid(_) | Error::Address(_) | Error::Config(_)) => 2,
             Failure::Unreachable { .. }
             | Failure::Queue(
                 Error::NotSent { .. } | Error::Unknown { .. } | Error::Busy | Error::Refused { .. },
             ) => 3,
-            // As a shell says it of whatever ctrl-c has ended.
-            Failure::Interrupted | Failure::Cut(_) => 130,
+            Failure::Interrupted | Failure::Cut(_) => INTERRUPTED,
             _ => 1,
         }
     }
@@ -214,7 +241,8 @@ impl Failure {
             Failure::Unwritable { .. } => ("cannot_write", detail),
             Failure::Settings { .. } => ("bad_settings", detail),
             Failure::Duplicate { .. } => ("duplicate", detail),
-            Failure::NoSuchQueue(_) => ("no_such_queue", detail),
+            Failure::NoSuchQueue { .. } => ("no_such_queue", detail),
+            Failure::Variables(_) => ("unknown_variable", detail),
             Failure::NoSuchJob { .. } => ("no_such_job", detail),
             Failure::Unconfirmed(_) => ("unconfirmed", detail),
             Failure::Partly { .. } => ("partly", detail),

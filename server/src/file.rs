@@ -11,6 +11,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use crate::failure::Failure;
+use crate::log::{Format, Level};
 
 /// A file of settings.
 #[derive(Debug, Default, Deserialize)]
@@ -18,6 +19,9 @@ use crate::failure::Failure;
 pub(crate) struct File {
     redis: Option<Text<String>>,
     prefix: Option<Text<String>>,
+    connect_timeout: Option<Text<Span>>,
+    log_level: Option<Text<Level>>,
+    log_format: Option<Text<Format>>,
     color: Option<Text<ColorChoice>>,
     serve: Serve,
 }
@@ -30,6 +34,8 @@ struct Serve {
     strict: Option<bool>,
     max_payload: Option<Text<ByteSize>>,
     timeout: Option<Text<Span>>,
+    forward_to: Option<Vec<String>>,
+    access_log: Option<bool>,
     flight_recorder: Option<String>,
     flight_recorder_size: Option<Text<ByteSize>>,
 }
@@ -70,7 +76,7 @@ impl File {
     /// Makes the settings of this file what is used where neither flag nor environment says otherwise.
     pub(crate) fn as_defaults(&self, command: Command) -> Command {
         self.given().into_iter().fold(command, |command, (section, name, value)| {
-            let set = |command: Command| command.mut_arg(name, |arg| arg.default_value(value));
+            let set = |command: Command| command.mut_arg(name, |arg| arg.default_values(value));
             if section.is_empty() { set(command) } else { command.mut_subcommand(section, set) }
         })
     }
@@ -79,21 +85,28 @@ impl File {
         self.given().iter().any(|given| (given.0, given.1) == (section, name))
     }
 
-    fn given(&self) -> Vec<(&'static str, &'static str, String)> {
-        let File { redis, prefix, color, serve } = self;
+    fn given(&self) -> Vec<(&'static str, &'static str, Vec<String>)> {
+        let File { redis, prefix, connect_timeout, log_level, log_format, color, serve } = self;
         let settings = [
             ("", "redis", written(redis.as_ref())),
             ("", "prefix", written(prefix.as_ref())),
+            ("", "connect_timeout", written(connect_timeout.as_ref())),
+            ("", "log_level", written(log_level.as_ref())),
+            ("", "log_format", written(log_format.as_ref())),
             ("", "color", written(color.as_ref())),
             ("serve", "listen", written(serve.listen.as_ref())),
             ("serve", "insecure", serve.insecure.map(|yes| yes.to_string())),
             ("serve", "strict", serve.strict.map(|yes| yes.to_string())),
             ("serve", "max_payload", written(serve.max_payload.as_ref())),
             ("serve", "timeout", written(serve.timeout.as_ref())),
+            ("serve", "access_log", serve.access_log.map(|yes| yes.to_string())),
             ("serve", "flight_recorder", serve.flight_recorder.clone()),
             ("serve", "flight_recorder_size", written(serve.flight_recorder_size.as_ref())),
         ];
-        settings.into_iter().filter_map(|(section, name, value)| Some((section, name, value?))).collect()
+        let settings = settings.map(|(section, name, value)| (section, name, value.map(|value| vec![value])));
+        let forward_to = ("serve", "forward_to", serve.forward_to.clone());
+        let settings = settings.into_iter().chain([forward_to]);
+        settings.filter_map(|(section, name, values)| Some((section, name, values?))).collect()
     }
 }
 
@@ -125,9 +138,10 @@ mod tests {
 
     #[test]
     fn reads_every_setting() {
-        let text = "redis = 'redis://h/'\nprefix = 'p'\ncolor = 'never'\n[serve]\nlisten = '127.0.0.1:0'\n\
-                    insecure = true\nstrict = false\nmax_payload = '2MiB'\ntimeout = '5s'\nflight_recorder = 'f'\n\
-                    flight_recorder_size = '1MiB'\n";
+        let text = "redis = 'redis://h/'\nprefix = 'p'\nconnect_timeout = '1s'\nlog_level = 'warn'\n\
+                    log_format = 'json'\ncolor = 'never'\n[serve]\nlisten = '127.0.0.1:0'\ninsecure = true\n\
+                    strict = false\nmax_payload = '2MiB'\ntimeout = '5s'\naccess_log = true\nflight_recorder = 'f'\n\
+                    flight_recorder_size = '1MiB'\nforward_to = ['list:a*', 'stream:b']\n";
         let given = File::read(text).unwrap().given();
         let names: Vec<(&str, &str)> = given.iter().map(|given| (given.0, given.1)).collect();
         let known = crate::settings::SECTIONS;

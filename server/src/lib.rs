@@ -4,6 +4,7 @@
 //! endpoint.
 #![forbid(unsafe_code)]
 
+mod access;
 mod app;
 mod body;
 mod cli;
@@ -13,11 +14,15 @@ mod exec;
 mod failure;
 mod fields;
 mod file;
+mod forwarding;
 mod help;
 mod lines;
 mod listener;
+mod log;
 mod metrics;
+mod nearest;
 mod print;
+mod printer;
 mod queue;
 mod recorder;
 mod recording;
@@ -25,9 +30,11 @@ mod redis;
 mod rejection;
 mod rest;
 mod routes;
+mod seldom;
 mod settings;
 mod stop;
 mod table;
+mod variables;
 
 pub use cli::{Cli, Command, run};
 pub use commands::{

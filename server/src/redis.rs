@@ -2,12 +2,15 @@ use std::time::Duration;
 
 use clap::Args;
 use delayline_tokio::redis::parse_redis_url;
-use delayline_tokio::{Client, ClientBuilder, Prefix, Queue, QueueName};
+use delayline_tokio::{Client, ClientBuilder, Prefix, Queue, QueueName, Span};
 
 use crate::failure::Failure;
+use crate::nearest;
 
-/// The first failure to connect is final.
-const CONNECT: Duration = Duration::ZERO;
+/// How long a command that runs on waits for its Redis, unless it is told otherwise.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How many names of queues are looked through for one that was misspelt.
+const NAMES: u16 = 1_000;
 
 /// Where the jobs are.
 #[derive(Clone, Debug, Args)]
@@ -22,6 +25,7 @@ pub struct Redis {
         global = true,
         help_heading = "Global options"
     )]
+    #[allow(clippy::struct_field_names)] // it is the name of the option
     redis: Option<String>,
     /// What every key begins with, in braces
     #[arg(
@@ -32,6 +36,15 @@ pub struct Redis {
         help_heading = "Global options"
     )]
     prefix: Option<String>,
+    /// How long to wait for a Redis that cannot be reached: 10s if the command runs on, else not at all
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "DELAYLINE_CONNECT_TIMEOUT",
+        global = true,
+        help_heading = "Global options"
+    )]
+    connect_timeout: Option<Span>,
 }
 
 impl Redis {
@@ -54,8 +67,24 @@ impl Redis {
             .unwrap_or_else(|| Prefix::default().to_string())
     }
 
+    /// For a command that ends by itself: the first failure to connect is final, unless --connect-timeout is given.
     pub(crate) fn builder(&self) -> ClientBuilder {
-        let builder = Client::builder().connect_timeout(CONNECT);
+        self.builder_of(Duration::ZERO)
+    }
+
+    /// For a command that runs on, and so may be started before its Redis.
+    pub(crate) fn patient_builder(&self) -> ClientBuilder {
+        self.builder_of(PATIENCE)
+    }
+
+    /// How long a command that runs on waits for its Redis.
+    pub(crate) fn patience(&self) -> Duration {
+        self.connect_timeout.map_or(PATIENCE, |limit| Duration::from_millis(limit.0))
+    }
+
+    fn builder_of(&self, usual: Duration) -> ClientBuilder {
+        let limit = self.connect_timeout.map_or(usual, |limit| Duration::from_millis(limit.0));
+        let builder = Client::builder().connect_timeout(limit);
         match self.prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
             Some(prefix) => builder.prefix(prefix),
             None => builder,
@@ -64,8 +93,21 @@ impl Redis {
 
     /// Connects to a Redis, since memory is not shared with another process; `curl` does the same over HTTP.
     pub(crate) async fn connect(&self, curl: impl FnOnce() -> String) -> Result<Client, Failure> {
+        self.connect_by(self.builder(), curl).await
+    }
+
+    /// [`connect`](Redis::connect), for a command that runs on.
+    pub(crate) async fn wait_for(&self, curl: impl FnOnce() -> String) -> Result<Client, Failure> {
+        self.connect_by(self.patient_builder(), curl).await
+    }
+
+    async fn connect_by(
+        &self,
+        builder: ClientBuilder,
+        curl: impl FnOnce() -> String,
+    ) -> Result<Client, Failure> {
         match self.shared_url() {
-            Some(url) => Ok(self.builder().connect(url).await?),
+            Some(url) => Ok(builder.connect(url).await?),
             None => Err(Failure::NoRedis { curl: curl() }),
         }
     }
@@ -82,9 +124,31 @@ impl Redis {
             Ok(queue) => work(&queue).await,
             Err(failure) => Err(failure),
         };
+        let done = match done {
+            Err(unknown @ Failure::NoSuchQueue { .. }) => Err(with_nearest(unknown, &client).await),
+            done => done,
+        };
         client.close().await;
         done
     }
+}
+
+/// Fails if there is no such queue.
+pub(crate) async fn must_exist(queue: &Queue) -> Result<(), Failure> {
+    match queue.stats(0).await?.born {
+        Some(_) => Ok(()),
+        None => Err(Failure::no_such_queue(queue.name())),
+    }
+}
+
+/// Adds to a failure that a queue is not there which one is.
+pub(crate) async fn with_nearest(mut failure: Failure, client: &Client) -> Failure {
+    if let Failure::NoSuchQueue { name, nearest, .. } = &mut failure {
+        // Who may not ask for the names goes without.
+        let names = client.queues(None, NAMES).await.map(|page| page.items).unwrap_or_default();
+        *nearest = nearest::nearest(name, names.iter().map(QueueName::as_str)).map(str::to_owned);
+    }
+    failure
 }
 
 /// A queue of plain bytes.

@@ -3,6 +3,8 @@ use axum::response::{IntoResponse, Response};
 use delayline_http::Problem;
 use delayline_tokio::Error;
 
+use crate::access::Refused;
+
 /// A problem, as axum's handlers and extractors answer it.
 #[derive(Debug)]
 pub(crate) struct Rejection(pub(crate) Problem);
@@ -21,7 +23,10 @@ impl From<Error> for Rejection {
 
 impl IntoResponse for Rejection {
     fn into_response(self) -> Response {
-        respond(self.0.into())
+        let refused = Refused { code: self.0.code, detail: self.0.detail.clone() };
+        let mut response = respond(self.0.into());
+        response.extensions_mut().insert(refused);
+        response
     }
 }
 

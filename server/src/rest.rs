@@ -1,8 +1,10 @@
 mod command;
 mod faults;
 mod item;
+mod origins;
 mod refusal;
 mod request;
+mod rescue;
 mod token;
 mod upstream;
 
@@ -21,6 +23,7 @@ use delayline_tokio::redis::Value;
 use serde::Serialize;
 use tokio::sync::watch;
 
+pub(crate) use self::origins::Origin;
 pub(crate) use self::token::Token;
 pub(crate) use self::upstream::Upstream;
 
@@ -38,6 +41,7 @@ const FAULTS: &str = "/_faults";
 /// Runs the Redis commands that requests carry, as Upstash's REST API does.
 pub(crate) struct Endpoint {
     token: Token,
+    admin: bool,
     upstream: Upstream,
     requests: AtomicU64,
     faults: Option<Faults>,
@@ -45,20 +49,25 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// `faults` if tests may have requests go wrong.
+    /// `admin` if clients may do more than read and write data, `faults` if tests may have requests go wrong.
     pub(crate) fn new(
         token: Token,
+        admin: bool,
         upstream: Upstream,
         faults: bool,
         closing: watch::Receiver<bool>,
     ) -> Endpoint {
         let faults = faults.then(Faults::default);
-        Endpoint { token, upstream, requests: AtomicU64::new(0), faults, closing }
+        Endpoint { token, admin, upstream, requests: AtomicU64::new(0), faults, closing }
     }
 
-    /// Every path is a route: it may be a command.
-    pub(crate) fn router(self) -> Router {
-        Router::new().fallback(answer).with_state(Arc::new(self))
+    /// Every path is a route: it may be a command. A browser may ask from these origins.
+    pub(crate) fn router(self, origins: &[Origin]) -> Router {
+        let router = Router::new().fallback(answer).with_state(Arc::new(self));
+        match origins::layer(origins) {
+            Some(layer) => router.layer(layer),
+            None => router,
+        }
     }
 
     async fn answer(&self, request: axum::extract::Request) -> Result<Response, Refusal> {
@@ -92,14 +101,14 @@ impl Endpoint {
             return Err(Refusal::Format(String::from_utf8_lossy(format.as_bytes()).into_owned()));
         }
         match Request::read(&parts.uri, body)? {
-            Request::One(command) => self.one(&command, encoding).await,
-            Request::Pipeline(commands) => self.pipeline(&commands, encoding).await,
-            Request::Transaction(commands) => self.transaction(&commands, encoding).await,
+            Request::One(command) => self.one(command, encoding).await,
+            Request::Pipeline(commands) => self.pipeline(commands, encoding).await,
+            Request::Transaction(commands) => self.transaction(commands, encoding).await,
         }
     }
 
-    async fn one(&self, command: &Command, encoding: Encoding) -> Result<Response, Refusal> {
-        command.check()?;
+    async fn one(&self, command: Command, encoding: Encoding) -> Result<Response, Refusal> {
+        command.check(self.admin)?;
         let replies = self.upstream.ask([command.packed()]).await?;
         let item = Item::new(replies.first().unwrap_or(&Value::Nil), encoding);
         let status = if item.is_error() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
@@ -107,9 +116,10 @@ impl Endpoint {
     }
 
     /// Each command fails by itself, one that is refused too.
-    async fn pipeline(&self, commands: &[Command], encoding: Encoding) -> Result<Response, Refusal> {
-        let refusals: Vec<Option<Refusal>> = commands.iter().map(|command| command.check().err()).collect();
-        let allowed = commands.iter().zip(&refusals).filter(|(_, refusal)| refusal.is_none());
+    async fn pipeline(&self, commands: Vec<Command>, encoding: Encoding) -> Result<Response, Refusal> {
+        let check = |command: &Command| command.check(self.admin).err();
+        let refusals: Vec<Option<Refusal>> = commands.iter().map(check).collect();
+        let allowed = commands.into_iter().zip(&refusals).filter(|(_, refusal)| refusal.is_none());
         let replies = self.upstream.ask(allowed.map(|(command, _)| command.packed())).await?;
         let mut replies = replies.iter();
         let items = refusals.iter().map(|refusal| match refusal {
@@ -119,9 +129,9 @@ impl Endpoint {
         Ok(json(StatusCode::OK, &items.collect::<Vec<Item>>()))
     }
 
-    async fn transaction(&self, commands: &[Command], encoding: Encoding) -> Result<Response, Refusal> {
-        commands.iter().try_for_each(Command::check)?;
-        let replies = self.upstream.transact(commands.iter().map(Command::packed)).await?;
+    async fn transaction(&self, commands: Vec<Command>, encoding: Encoding) -> Result<Response, Refusal> {
+        commands.iter().try_for_each(|command| command.check(self.admin))?;
+        let replies = self.upstream.transact(commands.into_iter().map(Command::packed)).await?;
         let items = replies.iter().map(|reply| Item::new(reply, encoding));
         Ok(json(StatusCode::OK, &items.collect::<Vec<Item>>()))
     }

@@ -9,10 +9,11 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::file::File;
+use crate::variables;
 
 /// The options that a file may give, by the section they are in.
 pub(crate) const SECTIONS: [(&str, &[&str]); 2] = [
-    ("", &["redis", "prefix", "color"]),
+    ("", &["redis", "prefix", "connect_timeout", "log_level", "log_format", "color"]),
     (
         "serve",
         &[
@@ -21,8 +22,10 @@ pub(crate) const SECTIONS: [(&str, &[&str]); 2] = [
             "strict",
             "max_payload",
             "timeout",
+            "access_log",
             "flight_recorder",
             "flight_recorder_size",
+            "forward_to",
         ],
     ),
 ];
@@ -62,8 +65,10 @@ pub(crate) enum Unread {
 
 /// Reads the command line: flags win over the environment, that over the file, that over what is built in.
 pub(crate) fn read(command: Command, words: &[OsString]) -> Result<(ArgMatches, Settings), Unread> {
+    let known = command.clone();
     let command = without_empty_variables(command);
     let matches = command.clone().try_get_matches_from(words).map_err(Unread::Usage)?;
+    variables::check(&known).map_err(Unread::File)?;
     let named = matches.get_one::<PathBuf>("config").filter(|path| !path.as_os_str().is_empty());
     let file = File::find(named.map(PathBuf::as_path)).map_err(Unread::File)?;
     let Some((path, file)) = file else {
@@ -121,8 +126,9 @@ impl Setting {
             _ if in_file => Source::File,
             _ => Source::Default,
         };
-        let value = matches.and_then(|matches| matches.get_raw(name)?.next());
-        let value = value.map(|value| value.to_string_lossy().into_owned());
+        let values = matches.and_then(|matches| matches.get_raw(name)).into_iter().flatten();
+        let values: Vec<String> = values.map(|value| value.to_string_lossy().into_owned()).collect();
+        let value = (!values.is_empty()).then(|| values.join(","));
         let value = if name == "redis" { value.as_deref().map(without_password) } else { value };
         let name = if section.is_empty() { name.to_string() } else { format!("{section}.{name}") };
         Setting { name, value, source }

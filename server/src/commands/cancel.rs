@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::failure::Failure;
 use crate::print;
-use crate::redis::Redis;
+use crate::redis::{Redis, must_exist};
 
 /// Takes waiting jobs away. One that a consumer holds, or that is dead, stays.
 #[derive(Clone, Debug, Args)]
@@ -27,7 +27,14 @@ impl Cancel {
     pub(crate) async fn run(&self, redis: &Redis, json: bool) -> Result<(), Failure> {
         let ids = self.ids.clone();
         let outcomes = redis
-            .with_queue(&self.queue, || self.curl(), async |queue| Ok(queue.cancel_all(ids).await?))
+            .with_queue(
+                &self.queue,
+                || self.curl(),
+                async |queue| {
+                    must_exist(queue).await?;
+                    Ok(queue.cancel_all(ids).await?)
+                },
+            )
             .await?;
         let mut failed = 0;
         for (id, outcome) in self.ids.iter().zip(outcomes) {

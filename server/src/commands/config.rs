@@ -44,11 +44,11 @@ attempts=1 to 999 (10), backoff=none, 'fixed 5s', 'exponential 1s..1h jitter 10%
 '15s 3m 1h', retention=how long dead letters are kept (for ever), bury_expired=true if jobs that expire become dead
 letters (false), max_jobs= and max_bytes=the most it may hold (what the publisher says; 0 for no limit),
 forward=list:KEY or stream:KEY for a Redis list or stream that gets due jobs. The value `default` unsets, and so does
-`none`, except for backoff, where it is a value.
+`none`, except for backoff, where it is a value. A queue that is not there is made only with --create.
 
 Examples:
   delayline config set welcome attempts=5 backoff='15s 3m 1h' retention=7d
-  delayline config set welcome max_bytes=64MiB bury_expired=true
+  delayline config set reports max_bytes=64MiB bury_expired=true --create
   delayline config set welcome attempts=default retention=none")]
     Set {
         /// Which one
@@ -56,6 +56,9 @@ Examples:
         /// What to set
         #[arg(required = true, value_name = "NAME=VALUE")]
         changes: Vec<Change>,
+        /// Make the queue if it is not there
+        #[arg(long)]
+        create: bool,
     },
     /// Show the settings of this command line, and where each comes from
     #[command(after_help = "\
@@ -83,7 +86,7 @@ impl Config {
     pub(crate) async fn run(&self, redis: &Redis, settings: &Settings, json: bool) -> Result<(), Failure> {
         match &self.what {
             What::Get { queue } => get(redis, queue, json).await,
-            What::Set { queue, changes } => set(redis, queue, changes, json).await,
+            What::Set { queue, changes, create } => set(redis, queue, changes, *create, json).await,
             What::Show => show::show(settings, json),
         }
     }
@@ -91,33 +94,43 @@ impl Config {
 
 async fn get(redis: &Redis, name: &QueueName, json: bool) -> Result<(), Failure> {
     let curl = || format!("curl 'http://127.0.0.1:4747/v1/queues/{name}'");
-    let stats = redis.with_queue(name, curl, async |queue| Ok(queue.stats(0).await?)).await?;
-    if stats.born.is_none() {
-        return Err(Failure::NoSuchQueue(name.to_string()));
-    }
+    let read = redis.with_queue(name, curl, async |queue| {
+        let stats = queue.stats(0).await?;
+        stats.born.map(|_| stats).ok_or_else(|| Failure::no_such_queue(name))
+    });
+    let stats = read.await?;
     say(name, stats.cfgver, &stats.config.into(), json)
 }
 
-async fn set(redis: &Redis, name: &QueueName, changes: &[Change], json: bool) -> Result<(), Failure> {
+async fn set(
+    redis: &Redis,
+    name: &QueueName,
+    changes: &[Change],
+    create: bool,
+    json: bool,
+) -> Result<(), Failure> {
     let curl = || format!("curl -X PUT 'http://127.0.0.1:4747/v1/queues/{name}/config' --json '{{…}}'");
-    let changing = redis.with_queue(name, curl, async |queue| change(queue, changes).await);
+    let changing = redis.with_queue(name, curl, async |queue| change(queue, changes, create).await);
     let (cfgver, document) = changing.await?;
     say(name, cfgver, &document, json)
 }
 
 /// Reads the config, changes it and puts it back, anew if somebody else was faster.
-async fn change(queue: &Queue, changes: &[Change]) -> Result<(u64, Document), Failure> {
+async fn change(queue: &Queue, changes: &[Change], create: bool) -> Result<(u64, Document), Failure> {
     for _ in 1..TRIES {
-        match change_once(queue, changes).await {
+        match change_once(queue, changes, create).await {
             Err(Failure::Queue(Error::Conflict { .. })) => {}
             done => return done,
         }
     }
-    change_once(queue, changes).await
+    change_once(queue, changes, create).await
 }
 
-async fn change_once(queue: &Queue, changes: &[Change]) -> Result<(u64, Document), Failure> {
-    let Stats { config, cfgver, .. } = queue.stats(0).await?;
+async fn change_once(queue: &Queue, changes: &[Change], create: bool) -> Result<(u64, Document), Failure> {
+    let Stats { born, config, cfgver, .. } = queue.stats(0).await?;
+    if born.is_none() && !create {
+        return Err(Failure::not_created(queue.name()));
+    }
     let config = change::apply(config, changes)?;
     let cfgver = queue.configure(config.clone(), Some(cfgver)).await?;
     Ok((cfgver, config.into()))

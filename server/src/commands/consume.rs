@@ -1,4 +1,3 @@
-use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,20 +7,27 @@ use delayline_http::Taken;
 use delayline_tokio::{Client, Context, QueueName, Span, Verdict, Worker};
 use tokio::sync::Notify;
 
-use crate::exec;
+use crate::exec::Exec;
 use crate::failure::Failure;
-use crate::redis::Redis;
+use crate::printer::Printer;
+use crate::redis::{Redis, must_exist, with_nearest};
 use crate::stop::Stop;
 
 const PRINTED_AT_ONCE: u16 = 100;
+/// How long a command may go on after the process was told to stop.
+const GRACE: Duration = Duration::from_secs(20);
+/// How long a reader may take, after the process was told to stop, to read what is being printed.
+const UNREAD_GRACE: Duration = Duration::from_millis(500);
 
-/// Prints jobs, or runs a command for each, until it is told to stop; told twice, it kills the command.
+/// Prints jobs, or runs a command for each, until it is told to stop. A command may then go on for 20 s; told twice, it
+/// kills the command.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 A command finds the payload on stdin, and around it DELAYLINE_QUEUE, DELAYLINE_ID, DELAYLINE_ATTEMPT,
 DELAYLINE_MAX_ATTEMPTS, DELAYLINE_DUE, DELAYLINE_PUBLISHED, DELAYLINE_LEASE, DELAYLINE_CONTENT_TYPE
 and DELAYLINE_HEADER_<NAME>. If it exits with 0 the job is done; else the attempt failed, and the end
-of what it wrote to stderr is the reason. The lease is renewed while it runs.
+of what it wrote to stderr is the reason. The lease is renewed while it runs. Told to stop, a command may
+go on for 20 s. It dies, with all it started, when delayline does (not on Windows).
 
 Examples:
   delayline consume welcome
@@ -44,49 +50,66 @@ pub struct Consume {
 
 /// What is done with each job.
 struct Consumer {
-    exec: Option<String>,
-    json: bool,
+    way: Way,
     left: AtomicU64,
     unsettled: AtomicU64,
     finished: Notify,
 }
 
+enum Way {
+    Exec(Exec),
+    Print { printer: Printer, json: bool },
+}
+
 impl Consume {
     pub(crate) async fn run(&self, redis: &Redis, json: bool) -> Result<(), Failure> {
-        let client = redis.connect(|| self.curl()).await?;
-        self.consume(&client, json).await?;
-        client.close().await;
-        Ok(())
+        let stop = Stop::listen()?;
+        let client = tokio::select! {
+            connected = redis.wait_for(|| self.curl()) => connected?,
+            () = stop.clone().asked() => return Ok(()),
+        };
+        tokio::select! {
+            done = self.consume(&client, stop.clone(), json) => done,
+            () = stop.insisted() => Err(Failure::Interrupted),
+        }
     }
 
-    async fn consume(&self, client: &Client, json: bool) -> Result<(), Failure> {
+    async fn consume(&self, client: &Client, stop: Stop, json: bool) -> Result<(), Failure> {
         let count = self.count.unwrap_or(u64::MAX);
+        let (way, at_once, grace) = match &self.exec {
+            Some(command) => (Way::Exec(Exec::new(command)?), 1, GRACE),
+            None => (Way::Print { printer: Printer::start()?, json }, PRINTED_AT_ONCE, UNREAD_GRACE),
+        };
         let consumer = Arc::new(Consumer {
-            exec: self.exec.clone(),
-            json,
+            way,
             left: AtomicU64::new(count),
             unsettled: AtomicU64::new(count),
             finished: Notify::new(),
         });
-        let at_once = if self.exec.is_some() { 1 } else { PRINTED_AT_ONCE };
         let at_once = u16::try_from(count).unwrap_or(u16::MAX).min(at_once);
-        let mut worker = Worker::new(client).concurrency(at_once).lease(Duration::from_millis(self.lease.0));
+        let lease = Duration::from_millis(self.lease.0);
+        let mut worker = Worker::new(client).concurrency(at_once).lease(lease).grace(grace);
         for queue in &self.queues {
             let consumer = Arc::clone(&consumer);
             worker = worker.queue(&client.bytes(queue)?, move |job| handle(Arc::clone(&consumer), job));
         }
-        let stop = Stop::listen()?;
-        let stopped = stop.clone().asked();
+        let names: Vec<&str> = self.queues.iter().map(QueueName::as_str).collect();
+        let version = env!("CARGO_PKG_VERSION");
+        tracing::info!("delayline {version} consuming {} from {}", names.join(", "), client.address());
+        for queue in &self.queues {
+            if let Err(unknown @ Failure::NoSuchQueue { .. }) = must_exist(&client.bytes(queue)?).await {
+                tracing::warn!("{}", with_nearest(unknown, client).await);
+            }
+        }
         let finished = async move {
             tokio::select! {
                 () = consumer.finished.notified() => {}
-                () = stopped => {}
+                () = stop.asked() => {}
             }
         };
-        tokio::select! {
-            done = worker.run_until(finished) => Ok(done?),
-            () = stop.insisted() => Err(Failure::Interrupted),
-        }
+        worker.run_until(finished).await?;
+        client.clone().close().await;
+        Ok(())
     }
 
     fn curl(&self) -> String {
@@ -100,11 +123,12 @@ async fn handle(consumer: Arc<Consumer>, job: Context) -> Verdict {
     if took.is_err() {
         return Verdict::Release;
     }
-    let verdict = match &consumer.exec {
-        Some(command) => exec::run(command, &job).await,
-        None => consumer.print(job),
+    let verdict = match &consumer.way {
+        Way::Exec(exec) => exec.run(&job).await,
+        Way::Print { printer, json } => consumer.print(printer, *json, job).await,
     };
     if consumer.unsettled.fetch_sub(1, Ordering::Relaxed) == 1 {
+        tracing::info!("stopping: the jobs that --count asked for are done");
         consumer.finished.notify_one();
     }
     verdict
@@ -112,18 +136,19 @@ async fn handle(consumer: Arc<Consumer>, job: Context) -> Verdict {
 
 impl Consumer {
     /// Prints the job, which is done once it is written; if nobody reads any more, it stays.
-    fn print(&self, job: Context) -> Verdict {
-        let mut line = if self.json {
+    async fn print(&self, printer: &Printer, json: bool, job: Context) -> Verdict {
+        let mut line = if json {
             serde_json::to_vec(&Taken::from(job.into_delivery())).unwrap_or_default()
         } else {
             job.body.to_vec()
         };
         line.push(b'\n');
-        let mut out = std::io::stdout().lock();
-        if out.write_all(&line).and_then(|()| out.flush()).is_ok() {
+        if printer.print(line).await {
             return Verdict::Ack;
         }
-        self.left.store(0, Ordering::Relaxed);
+        if self.left.swap(0, Ordering::Relaxed) > 0 {
+            tracing::info!("stopping: nobody reads what is printed");
+        }
         self.finished.notify_one();
         Verdict::Release
     }

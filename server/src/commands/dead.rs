@@ -5,7 +5,7 @@ use serde_json::json;
 use super::list::{self, Pages};
 use crate::failure::Failure;
 use crate::print;
-use crate::redis::Redis;
+use crate::redis::{Redis, must_exist};
 
 const IDS_AT_ONCE: usize = 500;
 
@@ -80,8 +80,14 @@ impl Dead {
 
 impl Which {
     async fn run(&self, redis: &Redis, fate: Fate, json: bool) -> Result<(), Failure> {
-        let moved =
-            redis.with_queue(&self.queue, || self.curl(fate), async |queue| self.apply(queue, fate).await);
+        let moved = redis.with_queue(
+            &self.queue,
+            || self.curl(fate),
+            async |queue| {
+                must_exist(queue).await?;
+                self.apply(queue, fate).await
+            },
+        );
         let DeadMoved { moved, left, outcomes } = moved.await?;
         let missing = self.ids.iter().zip(outcomes).filter(|(_, moved)| !moved).map(|(id, _)| id.as_str());
         let missing: Vec<&str> = missing.collect();

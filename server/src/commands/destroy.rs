@@ -48,7 +48,7 @@ impl Destroy {
     }
 
     async fn destroy(&self, queue: &Queue) -> Result<Sizes, Failure> {
-        let none = || Failure::NoSuchQueue(self.queue.to_string());
+        let none = || Failure::no_such_queue(&self.queue);
         if !self.yes {
             let stats = queue.stats(0).await?;
             stats.born.ok_or_else(none)?;

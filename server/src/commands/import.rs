@@ -38,6 +38,7 @@ type Input = Result<(u64, Line), std::io::Error>;
 impl Import<'_> {
     pub(super) async fn run(&self, queue: &Queue) -> Result<(), Failure> {
         let stop = Stop::listen()?;
+        tracing::info!("reading jobs for {} at {}", queue.name(), queue.address());
         let (input, length) = self.open().await?;
         let bar = self.bar(length);
         let enough = Notify::new();

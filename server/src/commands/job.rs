@@ -5,7 +5,7 @@ use delayline_tokio::{JobId, QueueName};
 use crate::failure::Failure;
 use crate::fields::Fields;
 use crate::print;
-use crate::redis::Redis;
+use crate::redis::{Redis, must_exist};
 
 /// Shows a job: where it is, when it is due, its attempts, its last failure and what it carries. The payload is shown
 /// as JSON if it is that, else as text, else in base64.
@@ -26,11 +26,14 @@ pub struct Job {
 impl Job {
     pub(crate) async fn run(&self, redis: &Redis, json: bool) -> Result<(), Failure> {
         let curl = || format!("curl 'http://127.0.0.1:4747/v1/queues/{}/jobs/{}'", self.queue, self.id);
-        let job =
-            redis.with_queue(&self.queue, curl, async |queue| Ok(queue.inspect(&self.id).await?)).await?;
-        let Some(job) = job else {
-            return Err(Failure::NoSuchJob { queue: self.queue.to_string(), id: self.id.to_string() });
-        };
+        let inspecting = redis.with_queue(&self.queue, curl, async |queue| {
+            if let Some(job) = queue.inspect(&self.id).await? {
+                return Ok(job);
+            }
+            must_exist(queue).await?;
+            Err(Failure::NoSuchJob { queue: self.queue.to_string(), id: self.id.to_string() })
+        });
+        let job = inspecting.await?;
         let job = Kept::new(&self.queue, job);
         if json { print::document(&job) } else { print::text(Fields::of(&job)) }
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::print;
-use crate::redis::Redis;
+use crate::redis::{Redis, must_exist};
 use crate::table::{Align, Table};
 
 const EXCERPT: usize = 40;
@@ -94,6 +94,9 @@ impl Pages {
             let page = queue.list(place, self.limit, cursor.as_ref()).await?;
             cursor.clone_from(&page.next);
             let has_jobs = !page.items.is_empty();
+            if !has_jobs && !shown && self.cursor.is_none() {
+                must_exist(queue).await?;
+            }
             match (json, self.all) {
                 (true, false) => print::document(&Jobs::of(queue.name(), page))?,
                 (true, true) => {
@@ -121,7 +124,7 @@ impl Pages {
 async fn explain(queue: &Queue, place: Place, json: bool) -> Result<(), Failure> {
     let name = queue.name();
     let Stats { born, ready, delayed, leased, dead, .. } = queue.stats(0).await?;
-    born.ok_or_else(|| Failure::NoSuchQueue(name.to_string()))?;
+    born.ok_or_else(|| Failure::no_such_queue(name))?;
     if !json {
         let wanted = delayline_http::state(place);
         let sizes = [("ready", ready), ("delayed", delayed), ("leased", leased), ("dead", dead)];

@@ -4,20 +4,23 @@ use serde_json::json;
 
 use crate::failure::Failure;
 use crate::print;
-use crate::redis::Redis;
+use crate::redis::{Redis, must_exist};
 
-/// Stops deliveries from a queue. What is being run goes on, and publishing too; a queue that is not there yet is made,
-/// paused.
+/// Stops deliveries from a queue. What is being run goes on, and publishing too.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-What is being run goes on. A queue that is not there yet is made, paused.
+What is being run goes on. A queue that is not there is made, paused, only with --create.
 
 Examples:
   delayline pause welcome
+  delayline pause reports --create
   delayline pause welcome --json")]
 pub struct Pause {
     /// Which one
     queue: QueueName,
+    /// Make the queue if it is not there
+    #[arg(long)]
+    create: bool,
 }
 
 /// Ends a pause. What came due meanwhile is delivered.
@@ -35,25 +38,35 @@ pub struct Resume {
 
 impl Pause {
     pub(crate) async fn run(&self, redis: &Redis, json: bool) -> Result<(), Failure> {
-        set(redis, &self.queue, true, json).await
+        let curl = || curl(&self.queue, "pause");
+        let pausing = redis.with_queue(&self.queue, curl, async |queue| {
+            if !self.create && queue.stats(0).await?.born.is_none() {
+                return Err(Failure::not_created(&self.queue));
+            }
+            Ok(queue.pause().await?)
+        });
+        say(&self.queue, true, pausing.await?, json)
     }
 }
 
 impl Resume {
     pub(crate) async fn run(&self, redis: &Redis, json: bool) -> Result<(), Failure> {
-        set(redis, &self.queue, false, json).await
+        let curl = || curl(&self.queue, "resume");
+        let resuming = redis.with_queue(&self.queue, curl, async |queue| {
+            must_exist(queue).await?;
+            Ok(queue.resume().await?)
+        });
+        say(&self.queue, false, resuming.await?, json)
     }
 }
 
-async fn set(redis: &Redis, name: &QueueName, paused: bool, json: bool) -> Result<(), Failure> {
-    let verb = if paused { "pause" } else { "resume" };
-    let curl = || format!("curl -X POST 'http://127.0.0.1:4747/v1/queues/{name}/{verb}'");
-    let cfgver = redis.with_queue(name, curl, async |queue| {
-        Ok(if paused { queue.pause().await? } else { queue.resume().await? })
-    });
-    let cfgver = cfgver.await?;
+fn curl(name: &QueueName, verb: &str) -> String {
+    format!("curl -X POST 'http://127.0.0.1:4747/v1/queues/{name}/{verb}'")
+}
+
+fn say(name: &QueueName, paused: bool, cfgver: u64, json: bool) -> Result<(), Failure> {
     if json {
         return print::document(&json!({ "queue": name.as_str(), "paused": paused, "cfgver": cfgver }));
     }
-    print::line(format_args!("{name} {verb}d"))
+    print::line(format_args!("{name} {}", if paused { "paused" } else { "resumed" }))
 }

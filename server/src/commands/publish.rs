@@ -90,8 +90,8 @@ fn header(text: &str) -> Result<(String, String), String> {
 
 impl Publish {
     pub(crate) async fn run(&self, redis: &Redis, json: bool) -> Result<(), Failure> {
-        let Many { ndjson, from, allow_duplicates } = &self.many;
-        if !ndjson && from.is_none() {
+        let Many { from, allow_duplicates, .. } = &self.many;
+        if !self.has_many() {
             return redis
                 .with_queue(&self.queue, || self.curl(), async |queue| self.publish(queue, json).await)
                 .await;
@@ -128,6 +128,10 @@ impl Publish {
         let mut body = Vec::new();
         tokio::io::stdin().read_to_end(&mut body).await?;
         Ok(body.into())
+    }
+
+    pub(crate) fn has_many(&self) -> bool {
+        self.many.ndjson || self.many.from.is_some()
     }
 
     fn draft(&self, body: Bytes) -> Draft {

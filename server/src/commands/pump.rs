@@ -28,12 +28,13 @@ impl Pump {
         let url = redis.shared_url().ok_or(Failure::NeedsRedis("tends its own queues"))?;
         let stop = Stop::listen()?;
         let client = tokio::select! {
-            connected = redis.builder().pump(true).connect(url) => connected?,
+            connected = redis.patient_builder().pump(true).connect(url) => connected?,
             () = stop.clone().asked() => return Ok(()),
         };
-        tracing::info!("tending the queues in {}", client.address());
+        let version = env!("CARGO_PKG_VERSION");
+        tracing::info!("delayline {version} tending the queues in {}", client.address());
         tokio::select! {
-            () = self.over() => {}
+            () = self.over() => tracing::info!("stopping: --for is over"),
             () = stop.clone().asked() => {}
         }
         tokio::select! {

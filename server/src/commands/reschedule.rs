@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::failure::Failure;
 use crate::print;
-use crate::redis::Redis;
+use crate::redis::{Redis, must_exist};
 
 /// Gives waiting jobs another due time. One that a consumer holds, or that is dead, stays as it is.
 #[derive(Clone, Debug, Args)]
@@ -36,7 +36,14 @@ impl Reschedule {
         let when = self.when();
         let jobs = self.ids.iter().map(|id| (id.clone(), when)).collect();
         let outcomes = redis
-            .with_queue(&self.queue, || self.curl(), async |queue| Ok(queue.reschedule_all(jobs).await?))
+            .with_queue(
+                &self.queue,
+                || self.curl(),
+                async |queue| {
+                    must_exist(queue).await?;
+                    Ok(queue.reschedule_all(jobs).await?)
+                },
+            )
             .await?;
         let mut failed = 0;
         for (id, rescheduled) in self.ids.iter().zip(outcomes) {

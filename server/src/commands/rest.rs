@@ -3,24 +3,27 @@ use std::net::SocketAddr;
 
 use axum::Router;
 use clap::Args;
+use delayline_tokio::Span;
 use tokio::sync::watch;
 
 use crate::failure::Failure;
 use crate::listener::Listener;
 use crate::redis::Redis;
-use crate::rest::{Endpoint, Token, Upstream};
+use crate::rest::{Endpoint, Origin, Token, Upstream};
 use crate::stop::Stop;
 
 /// Serves any Redis over HTTP as Upstash's REST API does, until it is told to stop: for workers at the edge, which have no
 /// TCP, and for the client `@upstash/redis`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-Whoever has the token may do to that Redis what its user may: put TLS in front of it where others can listen.
+Whoever has the token may read and write all data of that Redis, and run scripts: put TLS in front of it where others can
+listen. A script that keeps Redis busy beyond the time-out is killed, if it has written nothing.
 It stops by SIGTERM or ctrl-c once it has answered what it was asked; told twice, it waits for nothing.
 
 Examples:
   delayline rest --token s3cret
-  delayline rest --redis redis://127.0.0.1/ --listen 127.0.0.1:8079 --token s3cret")]
+  delayline rest --redis redis://127.0.0.1/ --listen 127.0.0.1:8079 --token s3cret
+  delayline rest --token s3cret --cors https://app.example.org --timeout 5s")]
 pub struct Rest {
     /// Where to listen
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8079", env = "DELAYLINE_REST_LISTEN")]
@@ -28,6 +31,15 @@ pub struct Rest {
     /// What clients must send to be let in
     #[arg(long, value_name = "TOKEN", env = "DELAYLINE_REST_TOKEN", hide_env_values = true)]
     token: Token,
+    /// How long a request may wait for Redis
+    #[arg(long, value_name = "TIME", default_value = "10s", env = "DELAYLINE_REST_TIMEOUT")]
+    timeout: Span,
+    /// Let clients do more than read and write data: CONFIG, FLUSHALL, all that the Redis user may
+    #[arg(long)]
+    allow_admin: bool,
+    /// Let pages from there ask, as in https://app.example.org; * for any; may be repeated
+    #[arg(long, value_name = "ORIGIN", env = "DELAYLINE_REST_CORS", value_delimiter = ',')]
+    cors: Vec<Origin>,
     /// Let clients plan faults for the requests to come, by POST /_faults: for tests
     #[arg(long, hide = true)]
     faults: bool,
@@ -61,14 +73,15 @@ impl RestServer {
     pub async fn bind(rest: &Rest, redis: &Redis) -> Result<RestServer, Failure> {
         let url = redis.shared_url().ok_or(Failure::NeedsRedis("runs no Redis commands"))?;
         let listener = Listener::bind(&rest.listen, true).await?;
-        let upstream = Upstream::connect(url).await?;
+        let upstream = Upstream::connect(url, redis.patience(), rest.timeout).await?;
         if rest.faults {
             tracing::warn!("clients may have requests go wrong: --faults is for tests");
         }
         let close = watch::Sender::new(false);
         let redis = upstream.address().to_owned();
-        let endpoint = Endpoint::new(rest.token.clone(), upstream, rest.faults, close.subscribe());
-        Ok(RestServer { listener, router: endpoint.router(), close, redis })
+        let token = rest.token.clone();
+        let endpoint = Endpoint::new(token, rest.allow_admin, upstream, rest.faults, close.subscribe());
+        Ok(RestServer { listener, router: endpoint.router(&rest.cors), close, redis })
     }
 
     /// Where it listens.
@@ -79,7 +92,11 @@ impl RestServer {
     /// Answers requests until `stop` ends; then takes no new ones, and finishes the others.
     pub async fn run_until(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Failure> {
         let RestServer { listener, router, close, redis } = self;
-        tracing::info!("listening on http://{}, commands go to {redis}", listener.address());
+        let version = env!("CARGO_PKG_VERSION");
+        tracing::info!(
+            "delayline {version} listening on http://{}, commands go to {redis}",
+            listener.address()
+        );
         Ok(listener.serve(router, close, stop).await?)
     }
 }

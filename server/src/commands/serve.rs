@@ -6,14 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::middleware::from_fn;
 use bytesize::ByteSize;
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args};
 use delayline_tokio::{Client, Span};
 use tokio::sync::watch;
 
+use crate::access::Access;
 use crate::app::App;
 use crate::failure::Failure;
+use crate::forwarding::Forwarding;
 use crate::listener::{GRACE, Listener};
 use crate::recorder;
 use crate::recording::Recording;
@@ -32,7 +35,8 @@ It stops by SIGTERM or ctrl-c once it has answered what it was asked; told twice
 Examples:
   delayline serve                                # in memory: nothing survives a restart
   delayline serve --redis redis://127.0.0.1/ --strict
-  delayline serve --listen 127.0.0.1:4848 --max-payload 4MiB --timeout 5s
+  delayline serve --listen 127.0.0.1:4848 --max-payload 4MiB --timeout 5s --access-log
+  delayline serve --redis redis://127.0.0.1/ --forward-to 'list:out-*'
   delayline serve --flight-recorder serve.recording")]
 pub struct Serve {
     /// Where to listen
@@ -70,6 +74,22 @@ pub struct Serve {
     /// How long a request may wait for Redis
     #[arg(long, value_name = "TIME", default_value = "10s", env = "DELAYLINE_TIMEOUT")]
     timeout: Span,
+    /// Write a log line for each request
+    #[arg(
+        long,
+        value_name = "BOOL",
+        env = "DELAYLINE_ACCESS_LOG",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "false",
+        default_missing_value = "true",
+        action = ArgAction::Set,
+        value_parser = BoolishValueParser::new()
+    )]
+    access_log: bool,
+    /// Let queues be told over HTTP to forward to destinations like this, as in list:out-*; may be repeated
+    #[arg(long, value_name = "PATTERN", env = "DELAYLINE_FORWARD_TO", value_delimiter = ',')]
+    forward_to: Vec<String>,
     /// Record what the engine is told, and save it into this file at the end, if the engine panics, and at SIGUSR1
     #[arg(long, value_name = "FILE", env = "DELAYLINE_FLIGHT_RECORDER")]
     flight_recorder: Option<PathBuf>,
@@ -85,6 +105,8 @@ pub struct Server {
     max_payload: usize,
     close: watch::Sender<bool>,
     recording: Option<Recording>,
+    access: Access,
+    forwarding: Forwarding,
 }
 
 impl Server {
@@ -93,7 +115,7 @@ impl Server {
         let max_payload = serve.max_payload()?;
         let listener = Listener::bind(&serve.listen, serve.insecure).await?;
         recorder::install();
-        let builder = redis.builder().pump(true).strict(serve.strict).max_payload(max_payload);
+        let builder = redis.patient_builder().pump(true).strict(serve.strict).max_payload(max_payload);
         let builder = builder.timeout(Duration::from_millis(serve.timeout.0)).grace(GRACE);
         let recording = serve.recording()?;
         let builder = match &recording {
@@ -107,7 +129,8 @@ impl Server {
             );
         }
         let close = watch::Sender::new(false);
-        Ok(Server { listener, client, max_payload, close, recording })
+        let (access, forwarding) = (Access::new(serve.access_log), Forwarding::to(&serve.forward_to));
+        Ok(Server { listener, client, max_payload, close, recording, access, forwarding })
     }
 
     /// Where it listens.
@@ -118,14 +141,22 @@ impl Server {
     /// Its routes without its listener, for whoever calls them in process.
     #[doc(hidden)]
     pub fn router(&self) -> Router {
-        router(&Arc::new(App::new(self.client.clone(), self.max_payload, self.close.subscribe())))
+        let (client, forwarding) = (self.client.clone(), self.forwarding.clone());
+        let app = App::new(client, self.max_payload, forwarding, self.close.subscribe());
+        let access = self.access.clone();
+        router(&Arc::new(app)).layer(from_fn(move |request, next| access.clone().log(request, next)))
     }
 
     /// Answers requests until `stop` ends; then takes no new ones, ends long polls, and finishes the others.
     pub async fn run_until(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Failure> {
         let router = self.router();
         let Server { listener, client, close, recording, .. } = self;
-        tracing::info!("listening on http://{}, jobs in {}", listener.address(), client.address());
+        let version = env!("CARGO_PKG_VERSION");
+        tracing::info!(
+            "delayline {version} listening on http://{}, jobs in {}",
+            listener.address(),
+            client.address()
+        );
         tokio::select! {
             served = listener.serve(router, close, stop) => served?,
             () = recorder::keep_up() => {}

@@ -10,7 +10,7 @@ use super::names;
 use crate::failure::Failure;
 use crate::print;
 use crate::queue;
-use crate::redis::Redis;
+use crate::redis::{Redis, with_nearest};
 use crate::stop::Stop;
 
 const HOURS: u8 = 24;
@@ -52,6 +52,10 @@ impl Stats {
         done
     }
 
+    pub(crate) fn watches(&self) -> bool {
+        self.watch.is_some()
+    }
+
     fn curl(&self) -> String {
         let queue = self.queue.as_ref().map_or(String::new(), |queue| format!("/{queue}"));
         format!("curl 'http://127.0.0.1:4747/v1/queues{queue}'")
@@ -66,10 +70,14 @@ impl Stats {
             ticks.tick().await;
             match self.show(client, json).await {
                 Ok(shown) => {
-                    if in_place {
-                        write!(std::io::stdout(), "{AFRESH}")?;
-                    }
-                    print::text(shown)?;
+                    // On a thread of its own: where nobody reads, it can be told to stop all the same.
+                    let printed = tokio::task::spawn_blocking(move || {
+                        if in_place {
+                            write!(std::io::stdout(), "{AFRESH}")?;
+                        }
+                        print::text(shown)
+                    });
+                    printed.await.unwrap_or(Ok(()))?;
                 }
                 Err(failure) if failure.exit_code() == 3 => tracing::warn!("{failure}"),
                 Err(failure) => return Err(failure),
@@ -88,7 +96,7 @@ impl Stats {
 async fn one(client: &Client, name: &QueueName, json: bool) -> Result<String, Failure> {
     let stats = crate::redis::queue(client, name)?.stats(HOURS).await?;
     if stats.born.is_none() {
-        return Err(Failure::NoSuchQueue(name.to_string()));
+        return Err(with_nearest(Failure::no_such_queue(name), client).await);
     }
     let queue = Queue::new(name, stats);
     Ok(if json { line(&queue) } else { queue::Told(&queue).to_string() })

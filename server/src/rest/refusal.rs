@@ -1,5 +1,6 @@
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use delayline_tokio::Span;
 use serde_json::json;
 use thiserror::Error;
 
@@ -24,6 +25,10 @@ pub(crate) enum Refusal {
         "ERR Command is not available: '{0}'. Over REST nothing may block, change the connection or stop Redis"
     )]
     Unavailable(String),
+    #[error(
+        "ERR Command is not available: '{0}'. It is none for data: `delayline rest --allow-admin` lets it pass"
+    )]
+    Admin(String),
     #[error("ERR Upstash-Response-Format {0} is not served here: leave it out, or ask for json")]
     Format(String),
     #[error("{0}")]
@@ -32,6 +37,8 @@ pub(crate) enum Refusal {
     Unreachable { address: String, why: String },
     #[error("ERR the connection to {address} broke: {why}. It is not known whether this was executed")]
     Lost { address: String, why: String },
+    #[error("ERR {address} did not answer within {limit}. It is not known whether this was executed")]
+    Late { address: String, limit: Span },
 }
 
 impl Refusal {
@@ -40,6 +47,7 @@ impl Refusal {
             Refusal::Token => StatusCode::UNAUTHORIZED,
             Refusal::Method => StatusCode::METHOD_NOT_ALLOWED,
             Refusal::Unreachable { .. } | Refusal::Lost { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::Late { .. } => StatusCode::GATEWAY_TIMEOUT,
             _ => StatusCode::BAD_REQUEST,
         }
     }

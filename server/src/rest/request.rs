@@ -3,9 +3,8 @@ use axum::http::Uri;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use percent_encoding::percent_decode_str;
-use serde::Deserialize;
 
-use super::command::{Command, Word};
+use super::command::Command;
 use super::refusal::Refusal;
 use super::token::Token;
 
@@ -13,7 +12,8 @@ use super::token::Token;
 const LIMIT: usize = 10 << 20;
 
 /// What a request asks for.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
+#[cfg_attr(test, derive(PartialEq))]
 pub(crate) enum Request {
     One(Command),
     /// In their order, not atomic.
@@ -27,7 +27,7 @@ impl Request {
     pub(crate) fn read(uri: &Uri, body: Bytes) -> Result<Request, Refusal> {
         match uri.path() {
             "/" if body.is_empty() => Err(Refusal::Empty),
-            "/" => Ok(Request::One(parsed(&body, r#"a command, like ["GET","key"]"#)?)),
+            "/" => command(&body).map(Request::One),
             "/pipeline" => commands(&body).map(Request::Pipeline),
             "/multi-exec" => commands(&body).map(Request::Transaction),
             path => Ok(Request::One(in_path(path, uri.query().unwrap_or_default(), body))),
@@ -49,24 +49,26 @@ pub(crate) async fn whole(body: Body) -> Result<Bytes, Refusal> {
     if bytes > LIMIT { Err(Refusal::TooLarge { limit: LIMIT, bytes }) } else { Ok(read.freeze()) }
 }
 
-fn commands(body: &[u8]) -> Result<Vec<Command>, Refusal> {
-    let commands: Vec<Command> = parsed(body, r#"commands, like [["GET","key"]]"#)?;
-    if commands.is_empty() { Err(Refusal::NoCommands) } else { Ok(commands) }
+fn command(body: &[u8]) -> Result<Command, Refusal> {
+    let expected = r#"a command, like ["GET","key"]"#;
+    Command::one(body).map_err(|why| Refusal::Json { expected, why })
 }
 
-fn parsed<'a, T: Deserialize<'a>>(body: &'a [u8], expected: &'static str) -> Result<T, Refusal> {
-    serde_json::from_slice(body).map_err(|why| Refusal::Json { expected, why })
+fn commands(body: &[u8]) -> Result<Vec<Command>, Refusal> {
+    let expected = r#"commands, like [["GET","key"]]"#;
+    let commands = Command::several(body).map_err(|why| Refusal::Json { expected, why })?;
+    if commands.is_empty() { Err(Refusal::NoCommands) } else { Ok(commands) }
 }
 
 /// The segments of a path, then the body if there is one, then the query.
 fn in_path(path: &str, query: &str, body: Bytes) -> Command {
     let segments = path.trim_start_matches('/').split('/');
-    let segments = segments.map(|segment| percent_decode_str(segment).collect());
-    let body = Some(Vec::from(body)).filter(|body| !body.is_empty());
+    let segments = segments.map(|segment| percent_decode_str(segment).collect::<Bytes>());
+    let body = Some(body).filter(|body| !body.is_empty());
     let query = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| !Token::is_parameter(name));
     let query = query.flat_map(|(name, value)| [Some(name), Some(value).filter(|value| !value.is_empty())]);
-    let query = query.flatten().map(|word| word.into_owned().into_bytes());
-    Command::new(segments.chain(body).chain(query).map(Word).collect())
+    let query = query.flatten().map(|word| word.into_owned().into_bytes().into());
+    Command::new(segments.chain(body).chain(query))
 }
 
 #[cfg(test)]
@@ -78,7 +80,7 @@ mod tests {
     }
 
     fn words(words: &[&[u8]]) -> Command {
-        Command::new(words.iter().map(|word| Word(word.to_vec())).collect())
+        Command::new(words)
     }
 
     #[test]

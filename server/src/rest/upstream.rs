@@ -1,27 +1,43 @@
 use std::io;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use delayline_tokio::redis::aio::MultiplexedConnection;
+use delayline_tokio::redis::io::tcp::TcpSettings;
+use delayline_tokio::redis::io::tcp::socket2::TcpKeepalive;
 use delayline_tokio::redis::{
     AsyncConnectionConfig, Client, Cmd, ErrorKind, IntoConnectionInfo, Pipeline, ProtocolVersion, RedisError,
     Value, cmd,
 };
-use delayline_tokio::{AddressError, Error};
+use delayline_tokio::{AddressError, Error, Span};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::item::said;
 use super::refusal::Refusal;
+use super::rescue::Rescue;
 use crate::failure::Failure;
+use crate::seldom::Seldom;
 
 /// How long a request waits for a connection to be made.
 const ATTEMPT: Duration = Duration::from_secs(2);
+/// How long it waits at the start until it tries again to connect.
+const AGAIN: Duration = Duration::from_millis(250);
+/// How long a connection may be idle until it is asked whether it is alive.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+/// What Redis says when it cannot work as it should, whoever asks.
+const TROUBLES: [&str; 7] = ["LOADING", "MASTERDOWN", "MISCONF", "NOPERM", "NOREPLICAS", "OOM", "READONLY"];
 
 /// The Redis that commands go to, over one connection, which is made again when a request finds none.
 pub(crate) struct Upstream {
     client: Client,
     address: String,
+    limit: Span,
     line: Mutex<Line>,
+    is_away: AtomicBool,
+    rescue: Arc<Rescue>,
+    seldom: Seldom,
 }
 
 #[derive(Default)]
@@ -31,17 +47,37 @@ struct Line {
 }
 
 impl Upstream {
-    /// Connects; the first failure is final.
-    pub(crate) async fn connect(url: &str) -> Result<Upstream, Failure> {
+    /// Connects, and goes on trying for `patience`; who is not let in is told at once. No request waits longer than
+    /// `limit` for its answer.
+    pub(crate) async fn connect(url: &str, patience: Duration, limit: Span) -> Result<Upstream, Failure> {
         let unusable = |_| Error::Address(AddressError::Form);
         let _ = rustls::crypto::ring::default_provider().install_default();
         let info = url.into_connection_info().map_err(unusable)?;
+        let tcp = TcpSettings::default().set_nodelay(true);
+        let tcp = tcp.set_keepalive(TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE));
         let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP2);
-        let client = Client::open(info.set_redis_settings(settings)).map_err(unusable)?;
+        let info = info.set_tcp_settings(tcp).set_redis_settings(settings);
+        let rescue = Rescue::new(info.clone()).map_err(unusable)?;
+        let client = Client::open(info).map_err(unusable)?;
         let address = client.get_connection_info().addr().to_string();
-        let upstream = Upstream { client, address, line: Mutex::default() };
-        upstream.connection().await.map_err(|error| upstream.not_connected(&error))?;
-        Ok(upstream)
+        let upstream = Upstream {
+            client,
+            address,
+            limit,
+            line: Mutex::default(),
+            is_away: AtomicBool::new(false),
+            rescue: Arc::new(rescue),
+            seldom: Seldom::default(),
+        };
+        let begun = Instant::now();
+        loop {
+            let Err(error) = upstream.connection().await else { return Ok(upstream) };
+            let is_final = error.kind() == ErrorKind::AuthenticationFailed;
+            if is_final || begun.elapsed() >= patience {
+                return Err(upstream.not_connected(&error));
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
     }
 
     /// Where Redis is, without what is secret.
@@ -59,14 +95,24 @@ impl Upstream {
             return Ok(Vec::new());
         }
         let (mut connection, generation) = self.connection().await.map_err(|why| self.unreachable(&why))?;
-        let sent = connection.send_packed_commands(&pipeline, 0, pipeline.len()).await;
-        if sent.is_err() {
-            let mut line = self.line.lock().await;
-            if line.generation == generation {
-                line.connection = None;
+        let limit = Duration::from_millis(self.limit.0);
+        let asked = connection.send_packed_commands(&pipeline, 0, pipeline.len());
+        let Ok(answered) = timeout(limit, asked).await else {
+            self.hang_up(generation).await;
+            tokio::spawn(Arc::clone(&self.rescue).attempt());
+            return Err(Refusal::Late { address: self.address.clone(), limit: self.limit });
+        };
+        match answered {
+            Ok(replies) => {
+                self.look_at(&replies, generation).await;
+                Ok(replies)
+            }
+            Err(why) => {
+                self.hang_up(generation).await;
+                self.is_lost(&why);
+                Err(Refusal::Lost { address: self.address.clone(), why: why.to_string() })
             }
         }
-        sent.map_err(|why| Refusal::Lost { address: self.address.clone(), why: why.to_string() })
     }
 
     /// Runs commands in a transaction, and returns a reply for each; if one cannot be queued, none is run.
@@ -86,6 +132,29 @@ impl Upstream {
         }
     }
 
+    /// Says what is wrong with Redis, and leaves one that has become a replica: its name may lead to another by now.
+    async fn look_at(&self, replies: &[Value], generation: u64) {
+        for reply in replies {
+            let Value::ServerError(error) = reply else { continue };
+            let Some(trouble) = TROUBLES.into_iter().find(|trouble| *trouble == error.code()) else {
+                continue;
+            };
+            if let Some(more) = self.seldom.is_due(trouble) {
+                tracing::warn!(address = self.address, more, "Redis refuses: {}", said(error));
+            }
+            if trouble == "READONLY" {
+                self.hang_up(generation).await;
+            }
+        }
+    }
+
+    async fn hang_up(&self, generation: u64) {
+        let mut line = self.line.lock().await;
+        if line.generation == generation {
+            line.connection = None;
+        }
+    }
+
     async fn connection(&self) -> Result<(MultiplexedConnection, u64), RedisError> {
         // Whoever comes while a connection is made waits for that, and no longer than if it made one itself.
         let found = timeout(ATTEMPT, async {
@@ -100,7 +169,22 @@ impl Upstream {
             Ok((connection, line.generation))
         });
         let silent = |_| Err(io::Error::new(io::ErrorKind::TimedOut, "it does not answer").into());
-        found.await.unwrap_or_else(silent)
+        let found = found.await.unwrap_or_else(silent);
+        match &found {
+            Ok(_) if self.is_away.swap(false, Ordering::Relaxed) => {
+                tracing::info!(address = self.address, "Redis is reached again");
+            }
+            Ok(_) => {}
+            Err(why) => self.is_lost(why),
+        }
+        found
+    }
+
+    /// Says so once, until it is reached again.
+    fn is_lost(&self, why: &RedisError) {
+        if !self.is_away.swap(true, Ordering::Relaxed) {
+            tracing::warn!(address = self.address, %why, "Redis cannot be reached: trying again until it can");
+        }
     }
 
     fn unreachable(&self, why: &RedisError) -> Refusal {

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use delayline_http::{Document, Options, Problem, Show, Written, etag, no_such_queue};
-use delayline_tokio::{Cursor, Error, QueueName};
+use delayline_tokio::{Cursor, Error, Queue, QueueName};
 use serde_json::json;
 
 use super::options::Said;
@@ -49,7 +49,15 @@ pub(super) async fn configure(
         )
         .into());
     }
-    match app.client.bytes(&queue)?.configure(config.clone(), replaces).await {
+    let queue = app.client.bytes(&queue)?;
+    if let Some(forward) = &config.forward
+        && let Err(refused) = app.forwarding.check(forward)
+        // What an admin has set may stay.
+        && queue.stats(0).await?.config.forward.as_ref() != Some(forward)
+    {
+        return Err(refused.into());
+    }
+    match queue.configure(config.clone(), replaces).await {
         Ok(cfgver) => {
             let body = json!({ "cfgver": cfgver, "config": Document::from(config) });
             Ok(([(header::ETAG, etag(cfgver))], Json(body)).into_response())
@@ -67,10 +75,11 @@ pub(super) async fn configure(
 pub(super) async fn pause(
     app: State<Shared>,
     queue: InPath<QueueName>,
-    Said(options): Said,
+    Said(mut options): Said,
     _: Empty,
 ) -> Result<Response, Rejection> {
-    set_paused(app, queue, options, true).await
+    let create = options.read("create")?.unwrap_or_default();
+    set_paused(app, queue, options, true, create).await
 }
 
 pub(super) async fn resume(
@@ -79,7 +88,7 @@ pub(super) async fn resume(
     Said(options): Said,
     _: Empty,
 ) -> Result<Response, Rejection> {
-    set_paused(app, queue, options, false).await
+    set_paused(app, queue, options, false, false).await
 }
 
 async fn set_paused(
@@ -87,9 +96,13 @@ async fn set_paused(
     InPath(queue): InPath<QueueName>,
     options: Options,
     paused: bool,
+    create: bool,
 ) -> Result<Response, Rejection> {
     options.finish()?;
     let queue = app.client.bytes(&queue)?;
+    if !create {
+        must_exist(&queue).await?;
+    }
     let cfgver = if paused { queue.pause().await? } else { queue.resume().await? };
     Ok(([(header::ETAG, etag(cfgver))], Json(json!({ "paused": paused, "cfgver": cfgver }))).into_response())
 }
@@ -104,6 +117,14 @@ pub(super) async fn destroy(
     let sizes = app.client.bytes(&queue)?.destroy().await?.ok_or_else(|| no_such_queue(&queue))?;
     let destroyed = json!({ "waiting": sizes.waiting, "leased": sizes.leased, "dead": sizes.dead });
     Ok(Json(json!({ "queue": queue.as_str(), "destroyed": destroyed })).into_response())
+}
+
+/// Fails if there is no such queue: a name that was misspelt makes none.
+pub(super) async fn must_exist(queue: &Queue) -> Result<(), Rejection> {
+    match queue.stats(0).await?.born {
+        Some(_) => Ok(()),
+        None => Err(no_such_queue(queue.name()).into()),
+    }
 }
 
 /// The version that `If-Match` names, with quotes or without; `*` is any.

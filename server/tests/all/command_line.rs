@@ -195,7 +195,7 @@ async fn serve_says_that_nothing_survives_and_stops_when_told() {
     while let Some(line) = lines.next_line().await.unwrap() {
         let line: Value = serde_json::from_str(&line).unwrap();
         let message = line["fields"]["message"].as_str().unwrap_or_default().to_string();
-        let is_last = message.starts_with("listening on http://127.0.0.1:");
+        let is_last = message.contains(" listening on http://127.0.0.1:");
         said.push(message);
         if is_last {
             break;

@@ -9,11 +9,13 @@ mod edge;
 #[cfg(unix)]
 mod examples;
 mod exposition;
+mod forwarding;
 mod health;
 mod import;
 mod jobs;
 mod jobs_by_hand;
 mod leases;
+mod log_lines;
 mod manual;
 mod metrics;
 mod outage;
@@ -26,15 +28,19 @@ mod redis_server;
 mod rest;
 mod rest_endpoint;
 mod rest_faults;
+mod rest_limits;
 mod rest_outage;
 #[cfg(unix)]
 mod rest_program;
 mod service;
 mod settings;
 mod shutdown;
+#[cfg(unix)]
+mod signals;
 mod take;
 #[cfg(unix)]
 mod terminal;
+mod typos;
 mod upstash_client;
 
 use std::time::{Duration, Instant};

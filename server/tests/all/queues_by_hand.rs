@@ -55,7 +55,7 @@ async fn stats_are_watched() {
 #[tokio::test]
 async fn only_what_is_named_in_a_config_changes() {
     let redis = RedisServer::start(&[]).await;
-    let set = ["config", "set", "q", "attempts=5", "backoff=15s 3m 1h", "retention=7d", "--json"];
+    let set = ["config", "set", "q", "attempts=5", "backoff=15s 3m 1h", "retention=7d", "--create", "--json"];
     let expected = json!({ "attempts": 5, "backoff": "15s 3m 1h", "retention": "7d", "bury_expired": false });
     let found = run_json(&redis, &set).await;
     assert_eq!(found, json!({ "queue": "q", "cfgver": 1, "config": expected }));
@@ -83,9 +83,9 @@ async fn only_what_is_named_in_a_config_changes() {
 async fn changes_at_the_same_time_are_all_kept() {
     let redis = RedisServer::start(&[]).await;
     let (a, b, c) = tokio::join!(
-        run(&redis, &["config", "set", "q", "attempts=5"]),
-        run(&redis, &["config", "set", "q", "retention=7d"]),
-        run(&redis, &["config", "set", "q", "max_jobs=9"]),
+        run(&redis, &["config", "set", "q", "attempts=5", "--create"]),
+        run(&redis, &["config", "set", "q", "retention=7d", "--create"]),
+        run(&redis, &["config", "set", "q", "max_jobs=9", "--create"]),
     );
     assert!([&a, &b, &c].iter().all(|output| output.status.success()), "{a:?} {b:?} {c:?}");
     let config = run_json(&redis, &["config", "get", "q", "--json"]).await["config"].clone();
@@ -95,7 +95,7 @@ async fn changes_at_the_same_time_are_all_kept() {
 #[tokio::test]
 async fn a_queue_is_paused_and_resumed() {
     let redis = RedisServer::start(&[]).await;
-    assert_eq!(said(&redis, &["pause", "q"]).await, "q paused\n");
+    assert_eq!(said(&redis, &["pause", "q", "--create"]).await, "q paused\n");
     assert_eq!(run_json(&redis, &["stats", "q", "--json"]).await["paused"], true);
     assert!(said(&redis, &["stats"]).await.contains("paused"));
     let resumed = run_json(&redis, &["resume", "q", "--json"]).await;
@@ -124,7 +124,7 @@ async fn a_queue_is_destroyed_only_if_that_is_said() {
 #[tokio::test]
 async fn a_pump_forwards_what_comes_due() {
     let redis = RedisServer::start(&[]).await;
-    said(&redis, &["config", "set", "q", "forward=list:work"]).await;
+    said(&redis, &["config", "set", "q", "forward=list:work", "--create"]).await;
     said(&redis, &["publish", "q", "hello", "--delay", "300ms"]).await;
     let mut pump = delayline(Some(&redis), &["pump"]).spawn().unwrap();
     crate::eventually("the job is forwarded", async || {
@@ -144,7 +144,7 @@ async fn a_pump_ends_by_itself_if_told_for_how_long() {
     assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
     assert!(begun.elapsed() >= Duration::from_millis(300), "{:?}", begun.elapsed());
     let message = lines_of(&output.stderr)[0]["fields"]["message"].clone();
-    assert!(message.as_str().unwrap().starts_with("tending the queues in"), "{message}");
+    assert!(message.as_str().unwrap().contains("tending the queues in"), "{message}");
     let output = delayline(None, &["pump"]).output().await.unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
 }

@@ -32,7 +32,7 @@ async fn a_redis_that_is_away_is_told_at_once_and_found_again() {
 #[tokio::test]
 async fn a_request_under_way_is_told_that_its_connection_broke() {
     let mut redis = RedisServer::start(&[]).await;
-    let rest = RestEndpoint::start(&redis).await;
+    let rest = RestEndpoint::with(&redis, &["--timeout", "60s"]).await;
     let forever = rest.ask(json!(["EVAL", "while true do end", 0]));
     let killed = async {
         crate::eventually("the script keeps others waiting", async || {

@@ -81,6 +81,7 @@ async fn it_speaks_tls_with_redis() {
     rest.env("SSL_CERT_FILE", &cert);
     let (_child, address) = started(rest).await;
     pong(&address).await;
-    let stranger = delayline(None, &words).output().await.unwrap();
+    let stranger =
+        delayline(None, &[&words[..], &["--connect-timeout", "0s"]].concat()).output().await.unwrap();
     assert_eq!(stranger.status.code(), Some(3), "{stranger:?}");
 }

@@ -115,3 +115,29 @@ async fn the_service_heeds_a_file() {
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("accept that with --insecure"), "{output:?}");
 }
+
+#[tokio::test]
+async fn a_variable_that_is_no_setting_is_refused_and_the_nearest_named() {
+    let folder = tempfile::tempdir().unwrap();
+    for (variable, says) in [
+        ("DELAYLINE_REDIS", "DELAYLINE_REDIS is no setting: is it DELAYLINE_REDIS_URL that you mean?"),
+        ("DELAYLINE_REDIS_UR", "is it DELAYLINE_REDIS_URL that you mean?"),
+        ("DELAYLINE_LISTENS", "is it DELAYLINE_LISTEN that you mean?"),
+        ("DELAYLINE_XYZZY", "there are DELAYLINE_"),
+    ] {
+        for words in [&["serve", "--listen", "127.0.0.1:0"][..], &["queues", "--json"], &["config", "show"]] {
+            let set = [(variable, "redis://127.0.0.1:1/")];
+            let ended = show(folder.path(), &set, words);
+            let output = tokio::time::timeout(std::time::Duration::from_secs(20), ended).await;
+            let output = output.unwrap_or_else(|_| panic!("{words:?} runs on with {variable}"));
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+            assert!(said.contains(says), "{words:?}: {said}");
+        }
+        let unset = show(folder.path(), &[(variable, "")], &["config", "show"]).await;
+        assert!(unset.status.success(), "{unset:?}");
+    }
+    let theirs = [("DELAYLINE_PORT", "tcp://10.0.0.1:4747"), ("DELAYLINE_SERVICE_HOST", "10.0.0.1")];
+    let output = show(folder.path(), &theirs, &["config", "show"]).await;
+    assert!(output.status.success(), "{output:?}");
+}

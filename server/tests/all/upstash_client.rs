@@ -52,7 +52,7 @@ async fn the_client_of_upstash_finds_what_it_expects() {
     }
     let folder = installed().await;
     let redis = RedisServer::start(&[]).await;
-    let rest = RestEndpoint::start(&redis).await;
+    let rest = RestEndpoint::with(&redis, &["--allow-admin"]).await;
     let mut tests = clean("node");
     tests.args(["--test", "check.test.mjs"]).current_dir(folder);
     tests.env("UPSTASH_REDIS_REST_URL", &rest.base).env("UPSTASH_REDIS_REST_TOKEN", TOKEN);

@@ -1,0 +1,188 @@
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, Command};
+use tokio::time::timeout;
+
+use crate::program::{delayline, lines_of, signal};
+use crate::redis_server::RedisServer;
+use crate::service::send;
+
+/// Every command that runs on, and what it says of itself.
+const RUNS_ON: [(&[&str], &str); 4] = [
+    (&["serve", "--listen", "127.0.0.1:0"], "listening on http://127.0.0.1:"),
+    (&["rest", "--listen", "127.0.0.1:0", "--token", "t"], "listening on http://127.0.0.1:"),
+    (&["consume", "q"], "consuming q from "),
+    (&["pump"], "tending the queues in "),
+];
+
+/// A process whose log lines are read.
+struct Heard {
+    child: Child,
+    lines: Lines<BufReader<ChildStderr>>,
+    said: Vec<String>,
+}
+
+impl Heard {
+    fn start(mut command: Command) -> Heard {
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        Heard { child, lines, said: Vec::new() }
+    }
+
+    /// Reads on until a line contains this, and returns that line.
+    async fn says(&mut self, text: &str) -> String {
+        let reading = async {
+            loop {
+                let line = self.lines.next_line().await.unwrap();
+                let line = line.unwrap_or_else(|| panic!("it ended without {text:?}: {:?}", self.said));
+                self.said.push(line.clone());
+                if line.contains(text) {
+                    break line;
+                }
+            }
+        };
+        let found = timeout(Duration::from_secs(40), reading).await;
+        found.unwrap_or_else(|_| panic!("it does not say {text:?}: {:?}", self.said))
+    }
+
+    /// What it says in all, until it ends.
+    async fn ends(mut self) -> (Option<i32>, Vec<String>) {
+        while let Some(line) = self.lines.next_line().await.unwrap() {
+            self.said.push(line);
+        }
+        (self.child.wait().await.unwrap().code(), self.said)
+    }
+}
+
+#[tokio::test]
+async fn each_says_its_version_its_place_an_outage_its_end_and_its_stop_once() {
+    for (words, says) in RUNS_ON {
+        let mut redis = RedisServer::start(&[]).await;
+        let mut heard = Heard::start(delayline(Some(&redis), words));
+        let line = heard.says(says).await;
+        assert!(line.contains(&format!("delayline {} ", env!("CARGO_PKG_VERSION"))), "{line}");
+        assert!(line.contains("redis.sock"), "{line}");
+        redis.kill();
+        if words[0] == "rest" {
+            // It speaks to Redis only when it is asked.
+            let address = line.split_once("http://").unwrap().1.split_once(',').unwrap().0.to_owned();
+            let asked =
+                || send(reqwest::Client::new().get(format!("http://{address}/ping")).bearer_auth("t"));
+            assert_eq!(asked().await.status, 503);
+            assert_eq!(asked().await.status, 503);
+            heard.says("Redis cannot be reached").await;
+            redis.replace().await;
+            crate::eventually("it is reached", async || (asked().await.status == 200).then_some(())).await;
+        } else {
+            heard.says("Redis cannot be reached").await;
+            redis.replace().await;
+        }
+        heard.says("Redis is reached again").await;
+        signal("-TERM", &heard.child).await;
+        heard.says("SIGTERM: stopping").await;
+        let (code, said) = heard.ends().await;
+        assert_eq!(code, Some(0), "{said:?}");
+        assert!(said.last().unwrap().contains("stopped"), "{said:?}");
+        for once in ["Redis cannot be reached", "Redis is reached again", "stopping"] {
+            assert_eq!(
+                said.iter().filter(|line| line.contains(once)).count(),
+                1,
+                "{words:?} {once:?}: {said:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn whoever_runs_on_waits_for_its_redis_and_ends_once_the_time_is_over() {
+    for (words, says) in RUNS_ON {
+        let mut redis = RedisServer::start(&[]).await;
+        redis.kill();
+        let limited = delayline(Some(&redis), &[words, &["--connect-timeout", "600ms"]].concat());
+        let (code, said) = Heard::start(limited).ends().await;
+        assert_eq!(code, Some(3), "{said:?}");
+        assert!(said.iter().any(|line| line.contains("Redis cannot be reached")), "{said:?}");
+        assert!(said.last().unwrap().contains(" cannot be reached: Connection refused"), "{said:?}");
+        let mut waiting =
+            Heard::start(delayline(Some(&redis), &[words, &["--connect-timeout", "60s"]].concat()));
+        waiting.says("Redis cannot be reached").await;
+        redis.replace().await;
+        waiting.says(says).await;
+        signal("-TERM", &waiting.child).await;
+        assert_eq!(waiting.ends().await.0, Some(0));
+        redis.kill();
+        let mut stopped =
+            Heard::start(delayline(Some(&redis), &[words, &["--connect-timeout", "60s"]].concat()));
+        stopped.says("Redis cannot be reached").await;
+        signal("-TERM", &stopped.child).await;
+        let (code, said) = stopped.ends().await;
+        assert_eq!(code, Some(0), "{said:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_level_and_the_format_are_said_by_a_flag_a_variable_or_rust_log() {
+    let redis = RedisServer::start(&[]).await;
+    let pump = ["pump", "--for", "1ms"];
+    for (more, variables, lines) in [
+        (&[][..], &[][..], true),
+        (&["--log-level", "off"], &[], false),
+        (&["--log-level", "warn"], &[("RUST_LOG", "debug")], false),
+        (&[], &[("DELAYLINE_LOG_LEVEL", "error")], false),
+        (&["--log-level", "debug"], &[("DELAYLINE_LOG_LEVEL", "error")], true),
+        (&[], &[("RUST_LOG", "off")], false),
+        (&[], &[("RUST_LOG", "delayline=info")], true),
+        (&[], &[("RUST_LOG", "")], true),
+    ] {
+        let mut command = delayline(Some(&redis), &[&pump, more].concat());
+        let output = command.envs(variables.iter().copied()).output().await.unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{more:?} {variables:?}: {said}");
+        assert_eq!(said.contains("tending the queues"), lines, "{more:?} {variables:?}: {said}");
+    }
+    let wrong = delayline(Some(&redis), &["pump", "--log-level", "inof"]).output().await.unwrap();
+    assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
+    for words in [&["--json"][..], &["--log-format", "json"]] {
+        let output = delayline(Some(&redis), &[&pump, words].concat()).output().await.unwrap();
+        let lines: Vec<Value> = lines_of(&output.stderr);
+        let message = lines[0]["fields"]["message"].as_str().unwrap();
+        assert!(message.contains("tending the queues"), "{lines:?}");
+        assert!(lines[0]["timestamp"].is_string() && lines[0]["level"] == "INFO", "{lines:?}");
+    }
+    let text = delayline(Some(&redis), &["pump", "--for", "1ms", "--json", "--log-format", "text"]).output();
+    let text = String::from_utf8(text.await.unwrap().stderr).unwrap();
+    assert!(!text.starts_with('{') && text.contains("INFO"), "{text}");
+}
+
+#[tokio::test]
+async fn requests_have_a_line_each_if_asked_and_refusals_one_a_minute() {
+    let mut redis = RedisServer::start(&[]).await;
+    for each in [false, true] {
+        let access = if each { &["--access-log"][..] } else { &[] };
+        let words = [&["serve", "--listen", "127.0.0.1:0", "--timeout", "200ms"][..], access].concat();
+        let mut heard = Heard::start(delayline(Some(&redis), &words));
+        let line = heard.says("listening on http://").await;
+        let address = line.split_once("http://").unwrap().1.split_once(',').unwrap().0.to_owned();
+        let http = reqwest::Client::new();
+        let publish = || send(http.post(format!("http://{address}/v1/queues/q/jobs?secret=s")).body("1"));
+        redis.kill();
+        for _ in 0..5 {
+            assert_eq!(publish().await.status, 400);
+        }
+        let publish = || send(http.post(format!("http://{address}/v1/queues/q/jobs")).body("1"));
+        for _ in 0..5 {
+            assert_eq!(publish().await.status, 503);
+        }
+        signal("-TERM", &heard.child).await;
+        let (_, said) = heard.ends().await;
+        let refusals = said.iter().filter(|line| line.contains("requests are refused")).count();
+        assert!((1..=2).contains(&refusals), "{said:?}");
+        let requests = said.iter().filter(|line| line.contains("POST /v1/queues/q/jobs")).count();
+        assert_eq!(requests, if each { 10 } else { 0 }, "{said:?}");
+        assert!(!said.iter().any(|line| line.contains("secret")), "{said:?}");
+        redis.replace().await;
+    }
+}
