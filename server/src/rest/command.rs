@@ -79,7 +79,7 @@ static IS_FOR_DATA: LazyLock<HashSet<&str>> = LazyLock::new(|| FOR_DATA.split(' 
 
 /// The most commands of a request, and words of all of them.
 const COMMANDS: usize = 10_000;
-const WORDS: usize = 250_000;
+const WORDS: usize = 100_000;
 
 /// A command of Redis: its name and its arguments.
 #[derive(Debug)]
@@ -351,7 +351,7 @@ mod tests {
         for (json, says) in [
             (several(r#"["A"]"#, COMMANDS + 1), "it has more than 10000 commands"),
             (several("[]", COMMANDS + 1), "it has more than 10000 commands"),
-            (several(&several("1", WORDS / 100), 101), "it has more than 250000 words"),
+            (several(&several("1", WORDS / 100), 101), "it has more than 100000 words"),
         ] {
             let why = Command::several(json.as_bytes()).unwrap_err().to_string();
             assert!(why.starts_with(says), "{why}");

@@ -1,4 +1,4 @@
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::http::Uri;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
@@ -37,7 +37,9 @@ impl Request {
 
 /// The whole body. One that is too large is read to its end too, else its sender might never read why it is refused.
 pub(crate) async fn whole(body: Body) -> Result<Bytes, Refusal> {
-    let (mut read, mut bytes) = (BytesMut::new(), 0);
+    // Room for the whole at once: what grows is for a while there twice.
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(LIMIT);
+    let (mut read, mut bytes) = (BytesMut::with_capacity(announced.min(LIMIT)), 0);
     let mut chunks = body.into_data_stream();
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk.map_err(Refusal::Broken)?;

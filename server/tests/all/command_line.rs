@@ -1,6 +1,7 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
@@ -70,6 +71,54 @@ async fn a_redis_that_is_away_may_be_tried_again() {
     assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());
     let output = run(&redis, &["--json", "queues"]).await;
     assert_eq!(serde_json::from_slice::<Value>(&output.stderr).unwrap()["code"], "unreachable");
+}
+
+#[tokio::test]
+async fn every_command_ends_with_a_sentence_where_no_redis_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let jobs = crate::program::write(folder.path(), "jobs", "{\"payload\":1}\n");
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent = format!("redis://{}/", listener.local_addr().unwrap());
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let closed = format!("redis://{closed}/");
+    let commands: [&[&str]; 22] = [
+        &["publish", "q", "x"],
+        &["publish", "q", "--from", &jobs],
+        &["consume", "q"],
+        &["job", "q", "a"],
+        &["list", "q"],
+        &["cancel", "q", "a"],
+        &["reschedule", "q", "a", "--delay", "1s"],
+        &["dead", "list", "q"],
+        &["dead", "requeue", "q", "--all"],
+        &["dead", "purge", "q", "a"],
+        &["queues"],
+        &["stats"],
+        &["stats", "q"],
+        &["stats", "--watch"],
+        &["config", "get", "q"],
+        &["config", "set", "q", "attempts=5"],
+        &["pause", "q"],
+        &["resume", "q"],
+        &["destroy", "q", "--yes"],
+        &["serve", "--listen", "127.0.0.1:0"],
+        &["rest", "--listen", "127.0.0.1:0", "--token", "t"],
+        &["pump"],
+    ];
+    let ending = commands.iter().flat_map(|words| [(*words, &silent), (*words, &closed)]);
+    let ending = ending.map(async |(words, url)| {
+        let words = [words, &["--redis", url, "--connect-timeout", "500ms"]].concat();
+        let output = tokio::time::timeout(Duration::from_secs(60), delayline(None, &words).output()).await;
+        let output = output.unwrap_or_else(|_| panic!("{words:?} does not end")).unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(3), "{words:?}: {said}");
+        let last = said.lines().last().unwrap();
+        let is_told = last.starts_with("delayline: ") && last.contains(" cannot be reached: ");
+        assert!(is_told, "{words:?}: {said}");
+    });
+    let ending: Vec<_> = ending.collect();
+    futures_util::stream::iter(ending).buffer_unordered(8).collect::<()>().await;
+    drop(listener);
 }
 
 #[tokio::test]

@@ -45,6 +45,56 @@ async fn it_says_where_it_listens_and_stops_when_told() {
     assert!(child.wait().await.unwrap().success());
 }
 
+/// The most memory that a process has had, in bytes.
+#[cfg(target_os = "linux")]
+fn peak(process: &Child) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id().unwrap())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    peak.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() << 10
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_request_takes_at_most_three_times_its_size() {
+    const SIZE: usize = 10_000_000;
+    const BESIDE: usize = 6 << 20;
+    let redis = RedisServer::start(&[]).await;
+    let repeated = |one: &str| vec![one; SIZE / (one.len() + 1)].join(",");
+    let long = "x".repeat(SIZE / 9_000);
+    for (what, path, body) in [
+        ("a value in a body", "/set/k", "x".repeat(SIZE)),
+        ("a value in JSON", "/", format!("[\"SET\",\"k\",\"{}\"]", "x".repeat(SIZE))),
+        ("many commands", "/pipeline", format!("[{}]", repeated(r#"["A"]"#))),
+        ("empty commands", "/pipeline", format!("[{}]", repeated("[]"))),
+        ("many words", "/", format!("[{}]", repeated("1"))),
+        (
+            "as many words as may be",
+            "/",
+            format!("[\"ECHO\",{}]", vec![format!("\"{}\"", "x".repeat(95)); 99_999].join(",")),
+        ),
+        (
+            "a transaction of long values",
+            "/multi-exec",
+            format!("[{}]", vec![format!("[\"SET\",\"k\",\"{long}\"]"); 8_000].join(",")),
+        ),
+        ("no end", "/pipeline", "[".repeat(SIZE)),
+    ] {
+        let mut rest = delayline(Some(&redis), &["rest", "--listen", "127.0.0.1:0"]);
+        rest.env("DELAYLINE_REST_TOKEN", "from-env");
+        let (child, address) = started(rest).await;
+        pong(&address).await;
+        let before = peak(&child);
+        let http = Client::new();
+        let size = body.len();
+        let asked = http.post(format!("http://{address}{path}")).bearer_auth("from-env").body(body).send();
+        // The answer is of Redis's making.
+        drop(asked.await.unwrap());
+        let grown = peak(&child) - before;
+        println!("{what}: {size} bytes, {grown} more at most");
+        assert!(grown <= 3 * size + BESIDE, "{what}: {size} bytes, {grown} more at most");
+    }
+}
+
 #[tokio::test]
 async fn it_needs_a_token() {
     let redis = RedisServer::start(&[]).await;
