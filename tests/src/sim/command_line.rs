@@ -8,7 +8,7 @@ use clap::Parser;
 
 use super::search::{Found, Search};
 use super::summary::{Part, Summary};
-use super::{Bug, Plan, Report, Story};
+use super::{Mistake, Plan, Report, Story};
 
 /// Runs plans of the simulator: one, or those of a range of seeds.
 #[derive(Debug, Parser)]
@@ -27,9 +27,9 @@ pub struct Args {
     #[arg(long, value_name = "JOB", num_args = 0..=1)]
     #[allow(clippy::option_option)]
     trace: Option<Option<String>>,
-    /// Plants a bug in the store, to see that it is found
+    /// Plants a mistake in the store or the driver, to see that it is found
     #[arg(long, value_name = "NAME")]
-    bug: Option<Bug>,
+    bug: Option<Mistake>,
     /// Runs on a real redis-server, whose clock is held
     #[arg(long)]
     redis: bool,

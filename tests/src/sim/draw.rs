@@ -1,10 +1,15 @@
 //! Plans out of seeds. Each seed draws which faults exist at all, and how often: a swarm (Groce et al., 2012).
 
 use super::names;
-use super::plan::{Act, Asks, Blow, Edge, JobPlan, NodePlan, Plan, Pump, QueuePlan, Rates, Strikes, Why};
+use super::plan::{
+    Act, Asks, Blow, Edge, Garble, JobPlan, NodePlan, Plan, Pump, QueuePlan, Rates, Strikes, Verb, Why,
+};
 use crate::Random;
 
 const SPAN_MS: u64 = 20_000;
+/// In so many plans of a hundred there is such an upset.
+const UPSETS: [u64; 6] = [10, 6, 0, 8, 2, 8];
+const GARBLES: usize = 5;
 
 impl Plan {
     /// The plan of a seed.
@@ -12,6 +17,7 @@ impl Plan {
         let mut root = Random::new(seed);
         let mut stream = || Random::new(root.any());
         let (mut shape, mut rates, mut acts, mut blows) = (stream(), stream(), stream(), stream());
+        let mut upsets = stream();
         let mut plan = Plan {
             seed,
             shards: *shape.pick(&[1, 1, 1, 2, 4]),
@@ -28,6 +34,7 @@ impl Plan {
             plan.rates = Rates::default();
         } else {
             plan.blows = draw_blows(&mut blows, &plan);
+            draw_upsets(&mut upsets, &mut plan);
         }
         plan
     }
@@ -301,6 +308,53 @@ fn blow(random: &mut Random, kind: u64, nodes: usize) -> Strikes {
             skew_ms: if random.percent(50) { 0 } else { jump(random, 500) },
         },
     }
+}
+
+/// What changes Redis, or an engine, from under live processes.
+fn draw_upsets(random: &mut Random, plan: &mut Plan) {
+    let drawn = UPSETS.into_iter().enumerate().filter(|(_, often)| random.percent(*often));
+    let kinds: Vec<usize> = drawn.map(|(kind, _)| kind).collect();
+    if kinds.contains(&GARBLES) && random.percent(30) {
+        (plan.rates, plan.blows) = (Rates::default(), garbles(random, plan));
+        return;
+    }
+    for kind in kinds {
+        let at_ms = random.number(0..=plan.span_ms);
+        let (node, queue) = (index(random, plan.nodes.len()), index(random, plan.queues.len()));
+        let down_ms = random.number(1..=8_000);
+        let what = match kind {
+            0 => Strikes::Demote { lost: if random.percent(50) { 0 } else { index(random, 40) } },
+            1 => Strikes::FlushAll,
+            2 => Strikes::Step { node, down_ms, ms: step(random) },
+            3 => Strikes::Panic { node, down_ms: down_ms + 2_000 },
+            4 => Strikes::Visit { queue, count: random.number(100..=2_000) },
+            _ => {
+                plan.blows.extend(garbles(random, plan));
+                continue;
+            }
+        };
+        plan.blows.push(Blow { at_ms, what });
+    }
+    plan.blows.sort_by_key(|blow| blow.at_ms);
+}
+
+/// An answer each, to commands of different kinds.
+fn garbles(random: &mut Random, plan: &Plan) -> Vec<Blow> {
+    let verbs = Verb::ALL.into_iter();
+    let blows = verbs.filter_map(|verb| {
+        let (at_ms, node) = (random.number(0..=plan.span_ms), index(random, plan.nodes.len()));
+        let how = *random.pick(&[Garble::Undecodable, Garble::OtherKind]);
+        random.percent(50).then_some(Blow { at_ms, what: Strikes::Garble { node, verb, how } })
+    });
+    let mut blows: Vec<Blow> = blows.collect();
+    blows.sort_by_key(|blow| blow.at_ms);
+    blows
+}
+
+/// Minutes, either way.
+fn step(random: &mut Random) -> i64 {
+    let ms = i64::try_from(random.number(60_000..=1_200_000)).unwrap_or(0);
+    if random.percent(50) { ms } else { -ms / 4 }
 }
 
 fn jump(random: &mut Random, most: u64) -> i64 {

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 /// The rare paths that runs are to reach, after `TigerBeetle`'s marks: a search says which ones none did.
-pub const PATHS: [&str; 36] = [
+pub const PATHS: [&str; 43] = [
     "a repeat is answered by its session",
     "a batch is superseded",
     "a script is not known",
@@ -38,6 +38,13 @@ pub const PATHS: [&str; 36] = [
     "jobs are forwarded",
     "an edge run uses up its credit",
     "an edge run meets its deadline",
+    "a request reaches a demoted primary",
+    "a full Redis is emptied",
+    "an answer is nonsense",
+    "Redis's clock steps under a dead process",
+    "an engine panics with jobs in hand",
+    "many processes come and go",
+    "a take ends for want of an answer",
 ];
 
 /// How often each path was reached.

@@ -10,6 +10,7 @@ mod clock;
 mod command_line;
 mod draw;
 mod marks;
+mod mistake;
 mod model;
 mod names;
 mod node;
@@ -26,6 +27,7 @@ mod world;
 pub use command_line::{Args, command_line};
 pub use delayline_embedded::Bug;
 pub use marks::{Marks, PATHS};
+pub use mistake::{Mistake, Slip};
 pub use model::Violation;
 pub use plan::Plan;
 pub use search::{Found, Search};
@@ -41,16 +43,17 @@ use crate::RedisStore;
 /// What the longest delivery of an edge process takes.
 const DELIVERY_MS: u64 = 300;
 
-/// Plays a plan on the store in memory, with a bug planted if one is named.
+/// Plays a plan on the store in memory, with a mistake planted if one is named.
 ///
 /// # Errors
 /// The first promise that was broken.
-pub fn run(plan: &Plan, bug: Option<Bug>, story: Option<Story>) -> Result<Report, Box<Failure>> {
+pub fn run(plan: &Plan, mistake: Option<Mistake>, story: Option<Story>) -> Result<Report, Box<Failure>> {
+    let bug = mistake.and_then(Mistake::of_store);
     let mut memory = store::Memory::new(&names::keys(plan.shards), bug);
-    world::World::new(plan, &mut memory, story).play()
+    world::World::new(plan, &mut memory, story).with_slip(mistake.and_then(Mistake::of_driver)).play()
 }
 
-/// Plays a plan on a real server, which holds nothing else.
+/// Plays a plan on a real server, which holds nothing else; scripts with a mistake are planted there.
 ///
 /// # Errors
 /// The first promise that was broken.

@@ -1,12 +1,15 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use delayline_core::{Config, Engine, Held, Identity, Millis, Pumping, Shards, Subscription, Ticket, Token};
+use delayline_core::{
+    Config, Engine, Fence, Held, Identity, Millis, Pumping, QueueName, Reply, Shards, Subscription, Ticket,
+    Token,
+};
 
 use super::DELIVERY_MS;
 use super::clock::Clock;
-use super::model::Instance;
+use super::model::{Instance, Key};
 use super::names;
-use super::plan::{Edge, NodePlan, Pump};
+use super::plan::{Edge, Garble, NodePlan, Pump, Verb};
 use crate::Random;
 
 /// A process with one engine: its clock, its callers, its network, and whether it runs at all.
@@ -18,12 +21,18 @@ pub(super) struct Node {
     /// Grows with each start, so that what was meant for a former life is known.
     pub(super) life: u32,
     pub(super) asked: BTreeMap<Token, Asked>,
-    /// Round trips whose fate the driver does not know yet, and when they left.
-    pub(super) flying: BTreeMap<Ticket, u64>,
+    /// Round trips whose fate the driver does not know yet.
+    pub(super) flying: BTreeMap<Ticket, Flying>,
     /// Grows with each break of its connections.
     pub(super) connection: u32,
-    /// Jobs that run here.
-    pub(super) running: BTreeSet<Held>,
+    /// Which primary its connection leads to: one of an earlier term than Redis's was demoted.
+    pub(super) term: u32,
+    /// Answers to come that will be garbled.
+    pub(super) garbles: Vec<(Verb, Garble)>,
+    /// Whether an answer to it was.
+    pub(super) was_garbled: bool,
+    /// Jobs that run here, and under which grant.
+    pub(super) running: BTreeMap<Held, (Key, Fence)>,
     pub(super) armed_us: Option<u64>,
     /// Stands still until then; what arrives meanwhile waits.
     pub(super) still_until_us: u64,
@@ -45,14 +54,29 @@ pub(super) struct EdgeRun {
     pub(super) draining: bool,
 }
 
+/// A round trip under way: when it left, and the queues that it asks for jobs.
+#[derive(Clone, Debug)]
+pub(super) struct Flying {
+    pub(super) sent_us: u64,
+    /// By the place of the command.
+    pub(super) reserves: BTreeMap<usize, QueueName>,
+}
+
 /// What a caller waits for.
 #[derive(Clone, Debug)]
 pub(super) enum Asked {
     Publish(Instance),
     Cancel(usize, u32),
     Reschedule(usize, u32),
-    Take,
+    /// Jobs of these queues; whether one of them was asked since.
+    Take(Vec<QueueName>, bool),
     Other,
+}
+
+impl Asked {
+    pub(super) fn is_take(&self) -> bool {
+        matches!(self, Asked::Take(..))
+    }
 }
 
 impl Node {
@@ -74,7 +98,10 @@ impl Node {
             asked: BTreeMap::new(),
             flying: BTreeMap::new(),
             connection: 0,
-            running: BTreeSet::new(),
+            term: 0,
+            garbles: Vec::new(),
+            was_garbled: false,
+            running: BTreeMap::new(),
             armed_us: None,
             still_until_us: 0,
             hears: false,
@@ -91,6 +118,7 @@ impl Node {
     pub(super) fn start(&mut self, identity: Identity, now: Millis) {
         let engine = Engine::new(self.config.clone(), identity, now);
         self.engine = Some(engine.expect("a plan's configs are valid"));
+        self.running.clear();
         self.life += 1;
     }
 
@@ -118,8 +146,7 @@ impl Node {
     /// Whether somebody waits for more than jobs, or an edge process still runs.
     pub(super) fn has_callers(&self) -> bool {
         let publishes = |engine: &Engine| engine.room() < self.config.pending_jobs || self.edge.is_some();
-        self.engine.as_ref().is_some_and(publishes)
-            || self.asked.values().any(|asked| !matches!(asked, Asked::Take))
+        self.engine.as_ref().is_some_and(publishes) || self.asked.values().any(|asked| !asked.is_take())
     }
 
     /// When an edge process must look at its clock.
@@ -131,6 +158,20 @@ impl Node {
     /// From when on an edge process takes nothing new.
     pub(super) fn leaves(&self, edge: &EdgeRun) -> Millis {
         Millis(edge.ends.0.saturating_sub(self.leave_ms()))
+    }
+
+    /// A reserve was answered: whoever waits for jobs of its queue was not forgotten.
+    pub(super) fn was_answered(&mut self, flying: &Flying, replies: &[Reply]) {
+        for (place, queue) in &flying.reserves {
+            if !matches!(replies.get(*place), Some(Reply::Granted { .. } | Reply::Superseded { .. })) {
+                continue;
+            }
+            for asked in self.asked.values_mut() {
+                if let Asked::Take(queues, was_asked) = asked {
+                    *was_asked |= queues.contains(queue);
+                }
+            }
+        }
     }
 
     pub(super) fn is_idle(&self) -> bool {

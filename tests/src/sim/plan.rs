@@ -1,6 +1,7 @@
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
+use delayline_core::Kind;
 use serde::{Deserialize, Serialize};
 
 /// A run as data: what callers ask, what fails, and when. Equal plans give equal runs.
@@ -238,6 +239,70 @@ pub enum Strikes {
     Restart { down_ms: u64, loading_ms: u64 },
     /// A replica takes over that lacks the last writes, and whose clock is another.
     Failover { down_ms: u64, lost: usize, skew_ms: i64 },
+    /// A replica takes over that lacks the last writes. The old primary follows it, and keeps its connections: only new
+    /// ones lead to the new primary.
+    Demote { lost: usize },
+    /// Somebody empties Redis.
+    FlushAll,
+    /// The next answer to a process, to a command of this kind, is none of its kind.
+    Garble { node: usize, verb: Verb, how: Garble },
+    /// A process ends, and while it is down Redis's clock steps by minutes.
+    Step { node: usize, down_ms: u64, ms: i64 },
+    /// A process's engine panics; the process, with the handlers in it, is started again later.
+    Panic { node: usize, down_ms: u64 },
+    /// So many processes come, ask a queue for one thing each, and are not seen again.
+    Visit { queue: usize, count: u64 },
+}
+
+/// Which commands a fault is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum Verb {
+    Publish,
+    Reserve,
+    Settle,
+    Extend,
+    Change,
+    Peek,
+    Tend,
+    Other,
+}
+
+/// What is wrong with an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Garble {
+    /// Nobody can read it.
+    Undecodable,
+    /// It answers another command.
+    OtherKind,
+}
+
+impl Verb {
+    pub(super) const ALL: [Verb; 8] = [
+        Verb::Publish,
+        Verb::Reserve,
+        Verb::Settle,
+        Verb::Extend,
+        Verb::Change,
+        Verb::Peek,
+        Verb::Tend,
+        Verb::Other,
+    ];
+
+    pub(super) fn of(kind: Kind) -> Verb {
+        match kind {
+            Kind::Publish => Verb::Publish,
+            Kind::Reserve => Verb::Reserve,
+            Kind::Settle => Verb::Settle,
+            Kind::Extend => Verb::Extend,
+            Kind::Cancel | Kind::Reschedule => Verb::Change,
+            Kind::Peek => Verb::Peek,
+            Kind::Tend => Verb::Tend,
+            _ => Verb::Other,
+        }
+    }
 }
 
 /// Why Redis refuses commands.
@@ -314,7 +379,13 @@ impl Plan {
         self.is_clear() && self.nodes.iter().all(|node| node.edge.is_none())
     }
 
-    /// How far clocks are set back, all in all.
+    /// Whether nothing fails but that answers are garbled.
+    pub(super) fn is_only_garbled(&self) -> bool {
+        let garbles = |blow: &Blow| matches!(blow.what, Strikes::Garble { .. });
+        self.rates == Rates::default() && !self.blows.is_empty() && self.blows.iter().all(garbles)
+    }
+
+    /// How far clocks are set back, all in all. A step of minutes is none of it: no engine waits for it to be made up.
     pub(super) fn set_back_ms(&self) -> u64 {
         let back = |blow: &Blow| match blow.what {
             Strikes::Jump { ms, .. } | Strikes::RedisJump { ms } | Strikes::Failover { skew_ms: ms, .. } => {
@@ -356,11 +427,15 @@ impl Plan {
                 | Strikes::Pause { node, .. }
                 | Strikes::Reset { node }
                 | Strikes::Deafen { node, .. }
-                | Strikes::Jump { node, .. } => node,
+                | Strikes::Jump { node, .. }
+                | Strikes::Garble { node, .. }
+                | Strikes::Step { node, .. }
+                | Strikes::Panic { node, .. } => node,
                 _ => 0,
             };
-            if node >= nodes {
-                return Err(format!("{blow:?} names a node that is not there"));
+            let queue = if let Strikes::Visit { queue, .. } = blow.what { queue } else { 0 };
+            if node >= nodes || queue >= queues {
+                return Err(format!("{blow:?} names a node or a queue that is not there"));
             }
         }
         Ok(())

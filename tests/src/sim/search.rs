@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::summary::{Part, Summary};
-use super::{Bug, Failure, Plan, Report, Story, run, run_on, shards, shrink};
+use super::{Failure, Mistake, Plan, Report, Story, run, run_on, shards, shrink};
 use crate::{RedisServer, RedisStore};
 
 /// So many seeds are searched, and written down, at once.
@@ -20,8 +20,8 @@ const TWICE_EVERY: u64 = 50;
 pub struct Search {
     /// How many seeds are run at the same time.
     pub threads: usize,
-    /// A bug that is planted in the store, or in the scripts.
-    pub bug: Option<Bug>,
+    /// A mistake that is planted.
+    pub bug: Option<Mistake>,
     /// Whether the store is a real server.
     pub redis: bool,
 }
@@ -161,7 +161,7 @@ impl Runner<'_> {
     fn play(&self, plan: &Plan, story: Option<Story>) -> Result<Report, Box<Failure>> {
         let Some(server) = &self.server else { return run(plan, self.search.bug, story) };
         let mut redis = RedisStore::new(server, shards(plan));
-        redis.plant(self.search.bug);
+        redis.plant(self.search.bug.and_then(Mistake::of_store));
         run_on(redis, plan, story)
     }
 }

@@ -16,6 +16,7 @@ use delayline_core::{
 };
 
 use super::marks::Marks;
+use super::mistake::Slip;
 use super::model::{Checked, Ledger, Violation, Witness, ensure};
 use super::names;
 use super::node::{Asked, Node};
@@ -94,6 +95,8 @@ struct Request {
     life: u32,
     connection: u32,
     ticket: Ticket,
+    /// Which primary the connection led to.
+    term: u32,
     commands: Vec<Command>,
     forms: Vec<Form>,
     fate: Fate,
@@ -115,6 +118,8 @@ struct Redis {
     down: bool,
     still_until_us: u64,
     refuses: Option<(Why, u64)>,
+    /// Grows as a primary is demoted: its connections then lead to a replica.
+    term: u32,
     ahead_us: i64,
     /// What was carried out, if a failover is to take some of it back.
     log: Option<Vec<(UnixMicros, Command, Reply)>>,
@@ -146,10 +151,17 @@ pub(super) struct World<'a> {
     /// Versions of jobs published again.
     versions: u64,
     story: Option<Story>,
+    slip: Option<Slip>,
     checks: u64,
     calm: bool,
     /// Whether nothing fails at all.
     clear: bool,
+    /// Whether nothing fails but that answers are garbled.
+    only_garbled: bool,
+    /// Whether Redis's clock steps by minutes.
+    stepped: bool,
+    /// Whether clocks go evenly.
+    steady: bool,
     /// Whether jobs need not wait for a poll.
     punctual: bool,
     /// When the first node last had no slot free, or did not hear.
@@ -169,9 +181,10 @@ impl<'a> World<'a> {
         let mut stream = || Random::new(root.any());
         let (handlers, identities) = (stream(), stream());
         let nodes: Vec<Node> = plan.nodes.iter().map(|node| Node::new(node, plan.shards, stream())).collect();
-        let fails_over = |strikes: &Strikes| matches!(strikes, Strikes::Failover { .. });
+        let fails_over =
+            |strikes: &Strikes| matches!(strikes, Strikes::Failover { .. } | Strikes::Demote { .. });
         let uneven = |strikes: &Strikes| match strikes {
-            Strikes::Jump { .. } | Strikes::RedisJump { .. } => true,
+            Strikes::Jump { .. } | Strikes::RedisJump { .. } | Strikes::Step { .. } => true,
             Strikes::Suspend { counted, .. } => !counted,
             Strikes::Failover { skew_ms, .. } => *skew_ms != 0,
             _ => false,
@@ -200,9 +213,13 @@ impl<'a> World<'a> {
             live: BTreeMap::new(),
             versions: 100,
             story,
+            slip: None,
             checks: if plan.seed.is_multiple_of(THOROUGH) { 1 } else { CHECK_EVERY },
             calm: false,
             clear: plan.is_clear(),
+            only_garbled: plan.is_only_garbled(),
+            stepped: any(&|strikes| matches!(strikes, Strikes::Step { .. })),
+            steady: !any(&uneven),
             punctual: plan.is_punctual(),
             busy_us: 0,
             last_act_us: plan.acts.iter().map(|act| act.at_ms * 1000).max().unwrap_or(0),
@@ -224,6 +241,15 @@ impl<'a> World<'a> {
         world.at(plan.span_ms * 1000, What::Heal);
         world.bound_us = world.bound_us(plan.set_back_ms());
         world
+    }
+
+    /// What drives the engines makes this mistake.
+    pub(super) fn with_slip(self, slip: Option<Slip>) -> World<'a> {
+        World { slip, ..self }
+    }
+
+    fn slips(&self, slip: Slip) -> bool {
+        self.slip == Some(slip)
     }
 
     /// Plays the plan to its end.
@@ -307,11 +333,7 @@ impl<'a> World<'a> {
             What::Replies { node, life, connection, ticket, replies }
                 if self.alive(node, life) && self.nodes[node].connection == connection =>
             {
-                let sent_us = self.nodes[node].flying.remove(&ticket).unwrap_or(self.now_us);
-                if self.now_us - sent_us > self.nodes[node].config.flight_ms * 1000 {
-                    self.marks.reach("a reply arrives after its flight was given up");
-                }
-                self.with(node, |engine, now| engine.handle_replies(now, ticket, replies))
+                self.deliver(node, ticket, replies)
             }
             What::Loss(node, life, ticket) if self.alive(node, life) => {
                 self.nodes[node].flying.remove(&ticket);
@@ -324,6 +346,10 @@ impl<'a> World<'a> {
                 self.nodes[node].running.remove(&held);
                 self.tell(node, |story| story.settled(held, &verdict));
                 self.with(node, |engine, now| engine.settle(now, held, verdict))
+            }
+            What::Done(node, _, held, _) if self.nodes[node].engine.is_none() => {
+                self.nodes[node].running.remove(&held);
+                Ok(())
             }
             What::Settle(node, life, taken) if self.alive(node, life) => {
                 let (lease, verdict) = *taken;
@@ -369,6 +395,7 @@ impl<'a> World<'a> {
         let identity = Identity(self.identities.any());
         let now = self.nodes[node].clock.at(self.now_us);
         self.nodes[node].start(identity, now);
+        self.nodes[node].term = self.redis.term;
         if let Some(story) = &mut self.story {
             story.forget(node);
             story::print(self.now_us, "", &format!("node {node} starts as engine {identity}"));

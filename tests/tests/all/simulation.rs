@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use delayline_tests::sim::{self, Bug, Plan, Search};
+use delayline_tests::sim::{self, Bug, Mistake, Plan, Search};
 use delayline_tests::{RedisServer, RedisStore, report, seeds};
 
 /// So many seeds of each commit; `DELAYLINE_SEEDS` says otherwise.
@@ -92,10 +92,10 @@ fn a_plan_goes_the_same_way_in_memory_and_on_a_real_server() {
 
 #[test]
 fn every_planted_bug_is_found() {
-    for bug in Bug::ALL {
+    for bug in Mistake::all() {
         let search = Search { threads: 2, bug: Some(bug), ..Search::default() };
         let found = search.all(0..ALARM).err();
-        if let Some((_, why)) = HARMLESS.iter().find(|(harmless, _)| *harmless == bug) {
+        if let Some((_, why)) = HARMLESS.iter().find(|(harmless, _)| Mistake::from(*harmless) == bug) {
             assert!(found.is_none(), "{bug} is said to break no promise: {why}");
             continue;
         }
@@ -107,7 +107,7 @@ fn every_planted_bug_is_found() {
 #[test]
 fn bugs_planted_in_the_scripts_are_found() {
     for bug in IN_LUA {
-        let search = Search { threads: 2, redis: true, bug: Some(bug) };
+        let search = Search { threads: 2, redis: true, bug: Some(bug.into()) };
         let found = search.all(0..LUA_ALARM).err();
         let found = found.unwrap_or_else(|| panic!("{LUA_ALARM} plans on a real server do not show {bug}"));
         println!("{bug:<26} seed {:>4}: {}", found.seed, found.failure.violation.oracle);
@@ -116,12 +116,12 @@ fn bugs_planted_in_the_scripts_are_found() {
 
 #[test]
 fn a_failing_plan_is_shrunk_to_one_that_can_be_read() {
-    let search = Search { threads: 1, bug: Some(Bug::DeadLetterLost), ..Search::default() };
+    let search = Search { threads: 1, bug: Some(Bug::DeadLetterLost.into()), ..Search::default() };
     let found = search.all(0..ALARM).expect_err("the bug is found");
     let small = search.shrunk(&found);
     assert!(small.acts.len() <= 10 && small.blows.len() <= 3, "{small}");
     let read: Plan = small.to_string().parse().expect("a plan's text is a plan");
-    let again = sim::run(&read, Some(Bug::DeadLetterLost), None).expect_err("it fails still");
+    let again = sim::run(&read, Some(Bug::DeadLetterLost.into()), None).expect_err("it fails still");
     assert_eq!(again.violation.oracle, found.failure.violation.oracle);
     assert!(sim::run(&read, None, None).is_ok(), "the sound store keeps its promises");
 }

@@ -238,6 +238,12 @@ impl Ledger {
         self.jobs.contains_key(&key)
     }
 
+    /// Whether the job is held under this fence.
+    pub(in crate::sim) fn is_held(&self, key: Key, fence: Fence) -> bool {
+        let held = |job: &Job| matches!(job.phase, Phase::Leased { fence: held, .. } if held == fence);
+        self.jobs.get(&key).is_some_and(held)
+    }
+
     pub(in crate::sim) fn was_paused(&self, queue: &QueueName) -> bool {
         let queue = names::index(queue).and_then(|queue| self.queues.get(&queue));
         queue.is_some_and(|queue| queue.was_paused)

@@ -85,6 +85,11 @@ impl Witness {
         self.grants.insert((key, fence), until);
     }
 
+    /// Whether the lease of this grant has ended by now.
+    pub(in crate::sim) fn is_over(&self, key: Key, fence: Fence, now: UnixMicros) -> bool {
+        self.grants.get(&(key, fence)).is_some_and(|until| *until <= now.floor_ms())
+    }
+
     /// A job was handed to somebody.
     pub(in crate::sim) fn runs(&mut self, now: UnixMicros, job: &Job) -> Checked {
         let lease = &job.lease;

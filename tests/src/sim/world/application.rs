@@ -9,6 +9,7 @@ use delayline_core::{
 use super::{EPOCH_MS, What, World};
 use crate::Random;
 use crate::sim::DELIVERY_MS;
+use crate::sim::mistake::Slip;
 use crate::sim::model::{Checked, Instance, ensure, key_of};
 use crate::sim::node::Asked;
 use crate::sim::plan::{Act, Asks, JobPlan, QueuePlan};
@@ -16,6 +17,8 @@ use crate::sim::{draw, names};
 
 const REASON: &str = "simulated";
 const TAKEN_MS: u64 = 5_000;
+/// Whether takes are judged.
+const TAKES: bool = false;
 
 impl World<'_> {
     pub(super) fn act(&mut self, act: Act) -> Checked {
@@ -88,7 +91,7 @@ impl World<'_> {
             return Ok(());
         }
         let (token, life) = (self.nodes[node].token(), self.nodes[node].life);
-        self.nodes[node].asked.insert(token, Asked::Take);
+        self.nodes[node].asked.insert(token, Asked::Take(take.queues.clone(), false));
         self.tell(node, |story| story.took(token, &take));
         if let Some(ms) = forget_ms {
             self.after(ms * 1000, What::Forget(node, life, token));
@@ -126,8 +129,8 @@ impl World<'_> {
             Event::Run(job) => self.run(node, &job),
             Event::Abandon(held) => {
                 self.marks.reach("an engine abandons a job");
-                self.nodes[node].running.remove(&held);
-                Ok(())
+                let grant = self.nodes[node].running.remove(&held);
+                grant.map_or(Ok(()), |(key, fence)| self.check_abandoned(key, fence))
             }
             _ => Ok(()),
         }
@@ -143,7 +146,8 @@ impl World<'_> {
         let mut handler = self.handler(job)?;
         let (ms, verdict) = self.handled(&mut handler, node);
         let life = self.nodes[node].life;
-        self.nodes[node].running.insert(held);
+        let key = key_of(&job.lease.queue, &job.lease.id)?;
+        self.nodes[node].running.insert(held, (key, job.lease.fence));
         if handler.percent(self.rates.twice) && !self.calm {
             let again_us = handler.number(0..=2_000_000);
             self.after(ms * 1000 + again_us, What::Done(node, life, held, Verdict::Ack));
@@ -184,7 +188,13 @@ impl World<'_> {
         (ms, verdict)
     }
 
-    fn answered(&mut self, node: usize, asked: Asked, answer: Result<Answer, Fault>) -> Checked {
+    fn answered(&mut self, node: usize, asked: Asked, mut answer: Result<Answer, Fault>) -> Checked {
+        if asked.is_take() && matches!(answer, Err(Fault::NotSent(_))) {
+            self.marks.reach("a take ends for want of an answer");
+            if self.slips(Slip::TakeAnsweredUnasked) {
+                answer = Ok(Answer::Taken(Vec::new()));
+            }
+        }
         match (asked, answer) {
             (Asked::Publish(instance), answer) => self.published(&instance, &answer)?,
             (Asked::Cancel(queue, job), Ok(Answer::Cancelled(outcomes)))
@@ -198,13 +208,20 @@ impl World<'_> {
                 let after_ms = self.handlers.number(0..=6_000);
                 self.again(Asks::Reschedule { queue, job, after_ms });
             }
-            (Asked::Take, Ok(Answer::Taken(jobs))) => {
+            (Asked::Take(queues, was_asked), Ok(Answer::Taken(jobs))) => {
+                ensure!(
+                    !TAKES || was_asked || !jobs.is_empty() || self.drained_us > 0 || self.is_leaving(node),
+                    "no jobs is said by who was asked",
+                    "node {node}: a take of {queues:?} is told so, and none of them was asked"
+                );
                 if !jobs.is_empty() {
                     self.marks.reach("a take hands out jobs");
                 }
                 jobs.iter().try_for_each(|job| self.taken(node, job))?;
             }
-            (_, Err(Fault::Broken(why))) => ensure!(false, "every command is answered", "{why}"),
+            (_, Err(Fault::Broken(why))) => {
+                ensure!(self.nodes[node].was_garbled, "every command is answered", "{why}");
+            }
             _ => {}
         }
         Ok(())

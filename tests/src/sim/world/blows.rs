@@ -1,9 +1,12 @@
 //! What strikes processes, machines and Redis.
 
-use delayline_core::Wakeup;
+use delayline_core::wire::Form;
+use delayline_core::{Command, Identity, Session, Wakeup};
 
 use super::{What, World};
+use crate::sim::mistake::Slip;
 use crate::sim::model::{Checked, Ledger, ensure};
+use crate::sim::names;
 use crate::sim::plan::{Strikes, Why};
 use crate::sim::story;
 
@@ -35,6 +38,78 @@ impl World<'_> {
                 self.jump_redis(skew_ms);
                 self.go_down(down_ms, 0);
             }
+            Strikes::Demote { lost } => {
+                self.roll_back(lost)?;
+                self.hear_again();
+                self.redis.scripts.clear();
+                self.redis.term += 1;
+            }
+            Strikes::FlushAll => self.flush_all(),
+            Strikes::Garble { node, verb, how } => self.nodes[node].garbles.push((verb, how)),
+            Strikes::Step { node, down_ms, ms } => {
+                self.marks.reach("Redis's clock steps under a dead process");
+                self.crash(node, down_ms);
+                self.jump_redis(ms);
+            }
+            Strikes::Panic { node, down_ms } => self.panic(node, down_ms),
+            Strikes::Visit { queue, count } => self.visit(queue, count)?,
+        }
+        Ok(())
+    }
+
+    /// A new primary takes over the connections for notifications too: a replica passes on what its primary publishes.
+    fn hear_again(&mut self) {
+        for node in self.nodes.iter().filter(|node| node.hears) {
+            if let Some(engine) = &node.engine {
+                self.store.subscribe(engine.identity());
+            }
+        }
+    }
+
+    /// Nothing is left but connections and scripts.
+    fn flush_all(&mut self) {
+        if self.ledger.accepted().next().is_some() {
+            self.marks.reach("a full Redis is emptied");
+        }
+        self.store.clear();
+        self.hear_again();
+        let before = std::mem::take(&mut self.ledger);
+        self.witness.loses(before.accepted());
+        self.redis.log = self.redis.log.take().map(|_| Vec::new());
+    }
+
+    /// The engine of the process, or of the next one that runs jobs, is gone. The driver tells the handlers that their jobs
+    /// are lost.
+    fn panic(&mut self, node: usize, down_ms: u64) {
+        let mut processes = (node..self.nodes.len()).chain(0..node);
+        let node = processes.find(|node| !self.nodes[*node].running.is_empty()).unwrap_or(node);
+        if !self.nodes[node].running.is_empty() {
+            self.marks.reach("an engine panics with jobs in hand");
+        }
+        let running = std::mem::take(&mut self.nodes[node].running);
+        self.crash(node, down_ms);
+        if self.slips(Slip::PanicUntold) {
+            self.nodes[node].running = running;
+        }
+    }
+
+    /// Each visitor is an engine of its own, that asks one thing and is not seen again.
+    fn visit(&mut self, queue: usize, count: u64) -> Checked {
+        if self.redis.down {
+            return Ok(());
+        }
+        self.marks.reach("many processes come and go");
+        let queue = names::queue(queue);
+        for number in 0..count {
+            let engine = Identity(self.handlers.any());
+            let session = Session { engine, lane: 0, sequence: 1 };
+            let command = if number % 2 == 0 {
+                Command::Cancel { queue: queue.clone(), session, ids: vec![names::job(u32::MAX)] }
+            } else {
+                let (count, lease_ms, max_bytes, wakeable) = (0, 1_000, 1_000, false);
+                Command::Reserve { queue: queue.clone(), session, count, lease_ms, max_bytes, wakeable }
+            };
+            self.execute(&command, Form::Source)?;
         }
         Ok(())
     }
@@ -72,9 +147,10 @@ impl World<'_> {
     }
 
     /// All connections of a node break.
-    fn reset(&mut self, node: usize) {
+    pub(super) fn reset(&mut self, node: usize) {
         let (life, lost) = (self.nodes[node].life, self.nodes[node].flying.clone());
-        self.nodes[node].connection += 1;
+        (self.nodes[node].connection, self.nodes[node].term) =
+            (self.nodes[node].connection + 1, self.redis.term);
         for ticket in lost.into_keys() {
             self.after(100, What::Loss(node, life, ticket));
         }

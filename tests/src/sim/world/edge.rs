@@ -21,6 +21,11 @@ impl World<'_> {
         self.nodes.iter().all(|node| node.edge.is_some() || node.config.subscriptions.is_empty())
     }
 
+    /// Whether an edge process is about to end.
+    pub(super) fn is_leaving(&self, node: usize) -> bool {
+        self.nodes[node].edge.as_ref().is_some_and(|edge| edge.draining)
+    }
+
     /// Takes from what an edge process may spend.
     pub(super) fn pay(&mut self, node: usize, trips: u32) -> bool {
         let Some(edge) = &mut self.nodes[node].edge else { return true };

@@ -29,7 +29,10 @@ impl World<'_> {
         self.rates = Rates::default();
         (self.redis.down, self.redis.refuses, self.redis.still_until_us) = (false, None, self.now_us);
         self.deliver_all();
-        (0..self.nodes.len()).for_each(|node| self.revive(node));
+        (0..self.nodes.len()).for_each(|node| {
+            self.nodes[node].garbles.clear();
+            self.revive(node);
+        });
         self.anchor_us = self.now_us.max(self.last_act_us);
         self.at(self.anchor_us + 2 * LOOK_US, What::Settled);
     }
@@ -84,6 +87,10 @@ impl World<'_> {
             let due_us = (due.0.saturating_sub(EPOCH_MS) * 1000).saturating_add_signed(-self.redis.ahead_us);
             self.anchor_us = self.anchor_us.max(due_us);
         }
+        if self.stepped && left.is_empty() {
+            let last_us = self.last_in_places().saturating_sub(EPOCH_MS) * 1000;
+            self.anchor_us = self.anchor_us.max(last_us.saturating_add_signed(-self.redis.ahead_us));
+        }
         let waits = self.nodes.iter().any(Node::has_callers);
         if waits {
             self.anchor_us = self.now_us;
@@ -129,7 +136,7 @@ impl World<'_> {
         }
         let late = self.is_late(self.settled_us.unwrap_or(self.now_us));
         ensure!(!late, "all settles once faults end", "dead letters cannot be purged");
-        if self.nodes[0].asked.values().all(|asked| matches!(asked, Asked::Take)) {
+        if self.nodes[0].asked.values().all(Asked::is_take) {
             for queue in 0..self.queues.len() {
                 self.ask(0, Asked::Other, Ask::Purge { queue: names::queue(queue), ids: None })?;
             }

@@ -7,8 +7,10 @@ use delayline_embedded::Notice;
 use super::{Fate, Request, What, World};
 use crate::Random;
 use crate::sim::draw;
+use crate::sim::mistake::Slip;
 use crate::sim::model::{Checked, ensure, key_of};
-use crate::sim::plan::Why;
+use crate::sim::node::Flying;
+use crate::sim::plan::{Garble, Verb, Why};
 
 const COMMANDS_MAX: usize = 32;
 const IN_THE_AIR_MAX: usize = 64;
@@ -18,8 +20,13 @@ impl World<'_> {
         let rates = self.rates.clone();
         self.pay(node, 1);
         let sender = &mut self.nodes[node];
-        let (life, connection) = (sender.life, sender.connection);
-        sender.flying.insert(ticket, self.now_us);
+        let (life, connection, term) = (sender.life, sender.connection, sender.term);
+        let asks_for_jobs = |(place, command): (usize, &Command)| match command {
+            Command::Reserve { queue, .. } => Some((place, queue.clone())),
+            _ => None,
+        };
+        let reserves = commands.iter().enumerate().filter_map(asks_for_jobs).collect();
+        sender.flying.insert(ticket, Flying { sent_us: self.now_us, reserves });
         let net = &mut sender.network;
         let (out_us, back_us) = (net.number(50..=2_000), net.number(50..=2_000));
         if self.redis.down || net.percent(rates.refused) {
@@ -53,7 +60,7 @@ impl World<'_> {
             };
             story.sends(self.now_us, node, &commands, fate);
         }
-        let request = Request { node, life, connection, ticket, commands, forms, fate, copy: false };
+        let request = Request { node, life, connection, ticket, term, commands, forms, fate, copy: false };
         if let Some(again_us) = again_us {
             let copy = Request { fate: Fate::Unanswered, copy: true, ..request.clone() };
             self.after(arrive_us + again_us, What::Arrive(Box::new(copy)));
@@ -83,7 +90,8 @@ impl World<'_> {
             ensure!(jobs <= most, "every list is bounded", "{:?} of {jobs} jobs", command.kind());
         }
         let (now_us, flight_us) = (self.now_us, self.nodes[node].config.flight_ms * 1000);
-        let flying = self.nodes[node].flying.values().filter(|sent| now_us - **sent < flight_us).count();
+        let flying =
+            self.nodes[node].flying.values().filter(|flying| now_us - flying.sent_us < flight_us).count();
         ensure!(flying <= IN_THE_AIR_MAX, "every list is bounded", "node {node}: {flying} in the air");
         Ok(())
     }
@@ -93,7 +101,7 @@ impl World<'_> {
             self.at(self.redis.still_until_us, What::Arrive(Box::new(request)));
             return Ok(());
         }
-        let Request { node, life, connection, ticket, fate, copy, .. } = request;
+        let Request { node, life, connection, ticket, term, fate, copy, .. } = request;
         let broken = self.nodes[node].connection != connection;
         if self.redis.down || (broken && !copy && self.nodes[node].network.percent(50)) {
             return Ok(());
@@ -111,18 +119,60 @@ impl World<'_> {
         }
         let mut replies = Vec::with_capacity(request.commands.len());
         for (command, form) in request.commands.iter().zip(&request.forms).take(most) {
+            let demoted = term < self.redis.term && !reads_only(command.kind());
+            if demoted {
+                self.marks.reach("a request reaches a demoted primary");
+                replies.push(Reply::Refused(Refusal::ReadOnly));
+                self.tell_redis(command, &Reply::Refused(Refusal::ReadOnly));
+                continue;
+            }
             replies.push(self.execute(command, *form)?);
         }
         if replies.iter().any(|reply| matches!(reply, Reply::Refused(_))) {
             self.refused.insert((node, life, ticket));
         }
         if let Fate::Answered { after_us } = fate {
+            self.garble(node, &request.commands, &mut replies);
             self.after(after_us, What::Replies { node, life, connection, ticket, replies });
         }
         Ok(())
     }
 
-    fn execute(&mut self, command: &Command, form: Form) -> Checked<Reply> {
+    /// The first reply to a command of the kind that one is to be garbled for is.
+    fn garble(&mut self, node: usize, commands: &[Command], replies: &mut [Reply]) {
+        let this = &mut self.nodes[node];
+        for (command, reply) in commands.iter().zip(replies) {
+            let verb = Verb::of(command.kind());
+            let garbles = |(of, _): &(Verb, Garble)| *of == verb && !matches!(reply, Reply::Refused(_));
+            let Some(place) = this.garbles.iter().position(garbles) else { continue };
+            let (_, how) = this.garbles.remove(place);
+            *reply = match how {
+                Garble::Undecodable => Reply::Broken(format!("{verb:?} answered nonsense")),
+                Garble::OtherKind => Reply::Named { cursor: 0, queues: Vec::new() },
+            };
+            this.was_garbled = true;
+            self.marks.reach("an answer is nonsense");
+        }
+    }
+
+    /// The replies of a round trip come back. A driver drops a connection that leads to where nothing can be written.
+    pub(super) fn deliver(&mut self, node: usize, ticket: Ticket, replies: Vec<Reply>) -> Checked {
+        let this = &mut self.nodes[node];
+        if let Some(flying) = this.flying.remove(&ticket) {
+            this.was_answered(&flying, &replies);
+            if self.now_us - flying.sent_us > this.config.flight_ms * 1000 {
+                self.marks.reach("a reply arrives after its flight was given up");
+            }
+        }
+        let dropped = replies.iter().any(|reply| matches!(reply, Reply::Refused(Refusal::ReadOnly)));
+        self.with(node, |engine, now| engine.handle_replies(now, ticket, replies))?;
+        if dropped && !self.slips(Slip::DemotedKept) {
+            self.reset(node);
+        }
+        Ok(())
+    }
+
+    pub(super) fn execute(&mut self, command: &Command, form: Form) -> Checked<Reply> {
         if let Some(why) = self.refusal(command) {
             self.marks.reach("a refusal");
             let reply = Reply::Refused(why);
@@ -140,6 +190,7 @@ impl World<'_> {
         let reply = self.store.execute(now, command);
         self.tell_redis(command, &reply);
         self.ledger.observe(now, command, &reply, &mut self.witness, &mut self.marks)?;
+        self.check_told(now, command, &reply)?;
         if let Some(queue) = command.queue() {
             self.check_punctual(queue)?;
         }
@@ -167,10 +218,7 @@ impl World<'_> {
             self.redis.refuses = None;
             return None;
         }
-        let reads = matches!(
-            command.kind(),
-            Kind::Stats | Kind::Inspect | Kind::List(_) | Kind::Queues | Kind::Server
-        );
+        let reads = reads_only(command.kind());
         let grows = matches!(command.kind(), Kind::Publish | Kind::Configure);
         match why {
             Why::Loading => Some(Refusal::Loading),
@@ -209,6 +257,11 @@ impl World<'_> {
             self.after(us, What::Notice(node, life, notice.wakeup.clone()));
         }
     }
+}
+
+/// A replica carries it out too.
+fn reads_only(kind: Kind) -> bool {
+    matches!(kind, Kind::Stats | Kind::Inspect | Kind::List(_) | Kind::Queues | Kind::Server)
 }
 
 fn script_of(kind: Kind) -> u8 {

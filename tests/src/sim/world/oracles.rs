@@ -1,15 +1,17 @@
 //! What must be true whenever somebody looks, and at the end.
 
 use bytes::Bytes;
-use delayline_core::{Command, Engine, Phase, QueueName, Reply, State};
+use delayline_core::{Command, Engine, Fence, Phase, QueueName, Reply, State, UnixMicros};
 
 use super::World;
-use crate::sim::model::{Checked, ensure};
+use crate::sim::model::{Checked, Key, ensure, key_of};
 use crate::sim::names;
 use crate::{Contents, Dump};
 
 /// What notices and round trips take, if a burst of jobs comes one by one.
 const PUNCTUAL_MS: u64 = 400;
+/// Whether what nonsense costs is judged.
+const LEASES: bool = false;
 
 impl World<'_> {
     /// What is accepted is there, and nothing else; counters add up; sizes equal a recount; the agenda is never late.
@@ -35,6 +37,45 @@ impl World<'_> {
         let busy = is_away || free_us <= late_ms * 1000;
         let punctual = late_ms <= PUNCTUAL_MS || busy || self.ledger.was_paused(queue);
         ensure!(punctual || !self.punctual, "a free worker is told", "{queue}: a job waited {late_ms} ms");
+        Ok(())
+    }
+
+    /// Whoever runs a job is told to stop before it runs elsewhere, unless it stands still.
+    pub(super) fn check_told(&self, now: UnixMicros, command: &Command, reply: &Reply) -> Checked {
+        let (Some(queue), Reply::Granted { jobs, .. }) = (command.queue(), reply) else { return Ok(()) };
+        if !self.steady {
+            return Ok(());
+        }
+        for grant in jobs {
+            let key = key_of(queue, &grant.id)?;
+            for (n, node) in
+                self.nodes.iter().enumerate().filter(|(_, node)| node.still_until_us < self.now_us)
+            {
+                let stale = node.running.values().find(|(of, fence)| {
+                    *of == key && *fence != grant.state.fence && self.witness.is_over(key, *fence, now)
+                });
+                ensure!(
+                    stale.is_none(),
+                    "a handler is told when its lease is lost",
+                    "{} of {queue} is granted, and runs on node {n}, which was not told",
+                    grant.id
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// One nonsensical answer costs no lease.
+    pub(super) fn check_abandoned(&self, key: Key, fence: Fence) -> Checked {
+        let lives = !self.witness.is_over(key, fence, self.redis_now());
+        let costs = LEASES && self.only_garbled && lives && self.ledger.is_held(key, fence);
+        ensure!(
+            !costs,
+            "nonsense costs no lease",
+            "{} of {} is given up by its holder, whose lease lives",
+            names::job(key.1),
+            names::queue(key.0)
+        );
         Ok(())
     }
 
@@ -121,6 +162,14 @@ impl World<'_> {
         let places = [":due", ":leased", ":exp", ":agenda"];
         let in_use = |key: &&String| places.iter().any(|place| key.ends_with(place));
         dump.keys().filter(in_use).cloned().collect()
+    }
+
+    /// The last time that a place names, by Redis's clock: where that was set back, what happens there is far ahead.
+    pub(super) fn last_in_places(&mut self) -> u64 {
+        let dump = self.store.dump();
+        let in_use = self.places_in_use();
+        let last = in_use.iter().filter_map(|key| members(&dump, key).map(|(_, score)| score).last());
+        last.max().unwrap_or(0)
     }
 
     pub(super) fn check_end(&mut self) -> Checked {
