@@ -58,7 +58,7 @@ async fn thirty_days_take_no_time() {
     time.advance(29 * DAY).await.assert_none();
     time.advance(DAY).await.assert_acked(1);
     println!("30 days: {:?}", begun.elapsed());
-    assert!(begun.elapsed() < 2 * SECOND, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < MINUTE, "{:?}", begun.elapsed());
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn a_month_of_minutes_is_no_more_than_its_runs() {
     for (before, run) in runs.iter().enumerate() {
         assert_eq!(run.at, MINUTE * u32::try_from(before + 1).unwrap());
     }
-    assert!(begun.elapsed() < 30 * SECOND, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < 5 * MINUTE, "{:?}", begun.elapsed());
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use crate::report;
+
 /// A server that speaks Redis's protocol and runs its scripts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flavour {
@@ -35,7 +37,7 @@ impl Flavour {
         let others = others.into_iter().filter_map(|(name, variable, file)| {
             let path = env::var_os(variable).map_or_else(|| cache().join(file), PathBuf::from);
             if !path.is_file() {
-                println!("skipped {name}: no binary; run tests/flavours.sh, or set {variable}");
+                report(&format!("left out: {name} (run tests/flavours.sh, or set {variable})"));
                 return None;
             }
             Some(Flavour { name, path })

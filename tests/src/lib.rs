@@ -1,7 +1,9 @@
 //! What the tests share: real servers, a store on one of them, the dump of all it holds, and the simulator.
 #![forbid(unsafe_code)]
 
+pub mod attack;
 pub mod chaos;
+mod descriptors;
 mod dump;
 pub mod edge;
 mod flavour;
@@ -9,6 +11,7 @@ mod flood;
 pub mod fuzz;
 mod http;
 mod mark;
+mod measure;
 mod meter;
 mod patch;
 mod pipeline;
@@ -20,15 +23,18 @@ mod redis_store;
 mod report;
 mod resp;
 mod runtime;
+mod scratch;
 pub mod seeds;
 pub mod shim;
 pub mod sim;
 
+pub use descriptors::raise_descriptors;
 pub use dump::{Contents, Dump, dump_words, dumped};
 pub use flavour::Flavour;
 pub use flood::Flood;
 pub use http::{Http, Response};
 pub use mark::{Mark, What};
+pub use measure::measure;
 pub use meter::Meter;
 pub use patch::patched;
 pub use pipeline::Pipeline;

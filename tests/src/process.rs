@@ -1,9 +1,12 @@
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
 use crate::until;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A process of a test's; it is killed when it is dropped.
 #[derive(Debug)]
@@ -43,9 +46,25 @@ impl Process {
     #[cfg(target_os = "linux")]
     pub fn cpu(&self) -> Duration {
         let id = i32::try_from(self.0.id()).expect("the id of a process");
-        let clock =
-            nix::time::clock_getcpuclockid(nix::unistd::Pid::from_raw(id)).expect("the clock of a process");
+        let clock = nix::time::clock_getcpuclockid(Pid::from_raw(id)).expect("the clock of a process");
         clock.now().expect("its time").into()
+    }
+
+    /// Its id.
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Stops it (SIGSTOP) and waits until it has: what it does is done, and nothing more happens before a `CONT`.
+    ///
+    /// # Panics
+    /// If it has ended.
+    pub fn pause(&self) {
+        self.signal("STOP");
+        let id = i32::try_from(self.0.id()).expect("the id of a process");
+        let stopped =
+            waitpid(Pid::from_raw(id), Some(WaitPidFlag::WUNTRACED)).expect("a child of this process");
+        assert!(matches!(stopped, WaitStatus::Stopped(..)), "{stopped:?}");
     }
 
     /// Sends it a signal by name: `TERM`, `STOP`, `CONT`.

@@ -9,7 +9,7 @@ use delayline_core::wire::Value;
 
 use crate::{Connection, Flavour, Process, until};
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 const PORTS_TRIED: usize = 5;
 const FIRST_PORT: u32 = 12_000;
 const PORTS: u32 = 16_000;

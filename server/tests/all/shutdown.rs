@@ -13,6 +13,6 @@ async fn long_polls_end_and_nothing_new_is_taken() {
     let served = service.begin_stop();
     assert!(matches!(poll.await.unwrap(), Ok(answer) if answer.status() == 204));
     served.await.unwrap().unwrap();
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     assert!(reqwest::get(format!("{base}/healthz")).await.is_err());
 }

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use delayline_bundle::{Bundle, Failure, Options, bundle};
 
@@ -49,12 +50,13 @@ pub(super) fn cache() -> PathBuf {
     target.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"))
 }
 
-/// What a test does without something that it needs: it says so and is skipped.
+/// What a test does without something that it needs: it says so, which `tests/run` reads, and is skipped.
 ///
 /// # Panics
 /// In CI.
 pub fn missing<T>(why: &str) -> Option<T> {
     assert!(env::var("CI").as_deref() != Ok("true"), "{why}");
-    report(&format!("skipped: {why}"));
+    let test = thread::current();
+    report(&format!("skipped {}: {why}", test.name().unwrap_or("a test")));
     None
 }

@@ -9,10 +9,10 @@ use delayline_wasm::rest::{Answer, Landed, land, pipeline};
 use serde::{Deserialize, Serialize};
 use ureq::Agent;
 
-use super::setup::Scratch;
+use crate::scratch::Scratch;
 use crate::{Process, RedisServer, until};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 const TOKEN: &str = "a-token-of-tests";
 
 /// A Redis as Upstash offers one: `delayline rest` in a process of its own, which can be told to fail.

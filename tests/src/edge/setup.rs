@@ -1,11 +1,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use delayline_bundle::{Bundle, Kind};
+
+use crate::scratch::Scratch;
 
 const CRON: &str = include_str!("cron.js");
 const QUEUE: &str = include_str!("queue.js");
@@ -142,29 +141,5 @@ const config :Workerd.Config = (
             let _ = write!(bindings, "(name = \"{name}\", queue = \"queue\"), ");
         }
         bindings.trim_end_matches(", ").to_string()
-    }
-}
-
-/// A directory that goes when it is dropped.
-#[derive(Debug)]
-pub(super) struct Scratch(PathBuf);
-
-impl Scratch {
-    pub(super) fn new(what: &str) -> Scratch {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("delayline-{what}-{}-{number}", process::id()));
-        fs::create_dir_all(&path).expect("a temporary directory");
-        Scratch(path)
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -8,7 +8,7 @@ use ureq::Agent;
 use ureq::http::{Request, Response};
 
 use super::Outcome;
-use super::setup::Scratch;
+use crate::scratch::Scratch;
 use crate::{Process, report};
 
 /// Longer than any cron of a test takes.

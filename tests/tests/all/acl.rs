@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use delayline_core::wire::Value;
-use delayline_tests::{Meter, Options, RedisServer, block_on, words};
+use delayline_tests::{Meter, Options, RedisServer, block_on, until, words};
 use delayline_tokio::{
     Attempt, CancelOutcome, Client, Error, Failure, Forward, Job, Place, QueueConfig, Verdict, Worker,
 };
@@ -16,7 +16,7 @@ const GUIDE: &str = include_str!("../../../docs/production.md");
 const SENT: [&str; 7] = ["evalsha", "eval", "info", "hscan", "ping", "subscribe", "unsubscribe"];
 /// What only forwarding needs; its user is given these beside.
 const FORWARDING: [&str; 2] = ["rpush", "xadd"];
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The line of the guide, as Redis's config writes users.
 fn user() -> String {
@@ -41,7 +41,7 @@ fn refused(server: &RedisServer) -> Vec<String> {
 fn the_user_of_the_guide_can_do_all() {
     let (server, url) = server_of(user());
     let mut meter = Meter::new(&server);
-    block_on(live(&url)).expect("nothing is refused");
+    block_on(live(&server, &url)).expect("nothing is refused");
     let called: Vec<_> = meter.read().into_keys().collect();
     println!("called: {}", called.join(" "));
     assert_eq!(refused(&server), Vec::<String>::new());
@@ -118,7 +118,7 @@ fn another_prefix_is_refused() {
 }
 
 /// All that a deployment does, forwarding apart.
-async fn live(url: &str) -> Result<(), Error> {
+async fn live(server: &RedisServer, url: &str) -> Result<(), Error> {
     let client = Client::builder().pump(true).connect(url).await?;
     client.ping().await?;
     assert!(client.redis_version().is_some(), "INFO is allowed");
@@ -160,8 +160,11 @@ async fn live(url: &str) -> Result<(), Error> {
     };
     let worker = Worker::new(&client).queue(&jobs, handler).run_until(async move { tells.notified().await });
     let worker = tokio::spawn(worker);
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    jobs.publish(&1_000).await?; // the worker is idle by now, and is woken
+    // Idle, it waits to be woken.
+    until("an idle worker", PATIENCE, || {
+        (!words(server.connect().ask(&["KEYS", "*:waiting"])).is_empty()).then_some(())
+    });
+    jobs.publish(&1_000).await?;
     tokio::time::timeout(PATIENCE, last.notified()).await.expect("woken in time");
     is_last.notify_one();
     worker.await.expect("no panic")?;

@@ -16,9 +16,9 @@ use tokio::time::{sleep, timeout};
 
 const QUEUES: [&str; 3] = ["mail", "orders", "x"];
 const JOBS: usize = 60;
-const PATIENCE: Duration = Duration::from_secs(22);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a caller of a server that never does what is asked waits.
-const BRIEF: Duration = Duration::from_millis(400);
+const BRIEF: Duration = Duration::from_secs(1);
 const LATE: Duration = Duration::from_secs(6);
 const LEASE: Duration = Duration::from_secs(60);
 const SHORT_LEASE: Duration = Duration::from_secs(1);

@@ -7,10 +7,11 @@ use std::time::Duration;
 use delayline_core::UnixMs;
 use delayline_http::push::Signed;
 use delayline_tests::edge::{Answer, Fault, Outcome, Push};
+use delayline_tests::measure;
 
 use crate::site::{SECRET, Site, Which, unix_ms};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn due_jobs_are_pushed_signed_and_settled() {
@@ -136,17 +137,20 @@ fn a_wrong_token_is_an_exception() {
 fn a_run_waits_for_a_job_and_delivers_it_within_100_ms() {
     let Some(site) = Site::start(Which::Example, &[]) else { return };
     site.worker.cron();
-    let due = unix_ms() + 10_000;
-    site.publish("orders", |queue| {
-        let at = std::time::UNIX_EPOCH + Duration::from_millis(due);
-        vec![queue.publish_bytes("in ten seconds").at(at)]
+    let mut before = 0;
+    measure("how late a job that was 10 s away arrives", || {
+        let due = unix_ms() + 10_000;
+        site.publish("orders", |queue| {
+            let at = std::time::UNIX_EPOCH + Duration::from_millis(due);
+            vec![queue.publish_bytes("in ten seconds").at(at)]
+        });
+        assert_eq!(site.worker.cron(), Outcome::Ok, "{}", site.worker.log());
+        let pushes = site.receiver.pushes();
+        assert_eq!(pushes.len(), before + 1, "{}", site.worker.log());
+        let late = pushes[before].arrived_ms.checked_sub(due).expect("never early");
+        before += 1;
+        if late <= 100 { Ok(format!("{late} ms")) } else { Err(format!("{late} ms, more than 100")) }
     });
-    assert_eq!(site.worker.cron(), Outcome::Ok, "{}", site.worker.log());
-    let pushes = site.receiver.pushes();
-    assert_eq!(pushes.len(), 1, "{}", site.worker.log());
-    let late = pushes[0].arrived_ms.checked_sub(due).expect("never early");
-    println!("a job 10 s away arrived {late} ms after it was due");
-    assert!(late <= 100, "{late} ms late");
 }
 
 #[test]
@@ -219,16 +223,24 @@ fn an_idle_run_takes_less_than_2_ms_of_cpu() {
     for _ in 0..20 {
         assert_eq!(site.worker.cron(), Outcome::Ok, "{}", site.worker.log());
     }
-    let mut took = Vec::new();
-    for _ in 0..10 {
-        let (before, requests) = (site.worker.cpu(), site.rest.requests());
-        for _ in 0..CRONS {
-            site.worker.cron();
-        }
-        took.push(site.worker.cpu().saturating_sub(before) / CRONS);
-        assert_eq!(site.rest.requests() - requests, u64::from(CRONS), "a request each");
-    }
-    took.sort();
-    println!("an idle run takes {:?} of CPU in workerd, all of its own work included; of ten times", took[0]);
-    assert!(took[0] <= Duration::from_millis(2), "{took:?}");
+    measure(
+        "the CPU of an idle run in workerd, all of its own work included, the least of ten times",
+        || {
+            let mut took = Vec::new();
+            for _ in 0..10 {
+                let (before, requests) = (site.worker.cpu(), site.rest.requests());
+                for _ in 0..CRONS {
+                    site.worker.cron();
+                }
+                took.push(site.worker.cpu().saturating_sub(before) / CRONS);
+                assert_eq!(site.rest.requests() - requests, u64::from(CRONS), "a request each");
+            }
+            took.sort();
+            if took[0] <= Duration::from_millis(2) {
+                Ok(format!("{:?}", took[0]))
+            } else {
+                Err(format!("{took:?}"))
+            }
+        },
+    );
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::site::{Site, Which};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_handler_says_what_becomes_of_a_job() {

@@ -8,7 +8,7 @@ use delayline_tests::until;
 
 use crate::fixture::Fixture;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn cron_asks_redis_and_pushes() {

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use axum::http::Request;
 use delayline_tests::edge::{Answer, Fault, Outcome};
-use delayline_tests::until;
+use delayline_tests::{measure, until};
 use serde_json::Value;
 
 use crate::site::{API_TOKEN, Site, Which, unix_ms};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn asked(site: &Site, method: &str, path: &str, body: &str) -> (u16, Value) {
     let request = Request::builder()
@@ -66,12 +66,16 @@ fn the_alarm_is_set_again_whatever_fails() {
 #[test]
 fn cron_lets_it_see_what_was_published_elsewhere() {
     let Some(site) = Site::start(Which::DurableObject, &[]) else { return };
-    site.publish("orders", |queue| vec![queue.publish_bytes("native").delay(Duration::from_secs(2))]);
-    let due = unix_ms() + 2_000;
-    assert_eq!(site.worker.cron(), Outcome::Ok, "{}", site.worker.log());
-    let pushes = site.receiver.wait(1, PATIENCE);
-    let late = pushes[0].arrived_ms.saturating_sub(due);
-    assert!(late <= 300, "{late} ms late: {}", site.worker.log());
+    let mut before = 0;
+    measure("how late a job arrives that cron let the Durable Object see", || {
+        site.publish("orders", |queue| vec![queue.publish_bytes("native").delay(Duration::from_secs(2))]);
+        let due = unix_ms() + 2_000;
+        assert_eq!(site.worker.cron(), Outcome::Ok, "{}", site.worker.log());
+        let pushes = site.receiver.wait(before + 1, PATIENCE);
+        let late = pushes[before].arrived_ms.saturating_sub(due);
+        before += 1;
+        if late <= 300 { Ok(format!("{late} ms")) } else { Err(format!("{late} ms: {}", site.worker.log())) }
+    });
 }
 
 #[test]

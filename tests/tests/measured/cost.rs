@@ -132,7 +132,7 @@ async fn ack(client: &Client, jobs: Vec<Delivery>) {
 /// What was counted until nothing more happens.
 fn settled(meter: &mut Meter) -> BTreeMap<String, u64> {
     let mut all = BTreeMap::new();
-    until("an idle server", Duration::from_secs(5), || {
+    until("an idle server", Duration::from_secs(60), || {
         let more = meter.read();
         let idle = more.is_empty();
         for (command, calls) in more {

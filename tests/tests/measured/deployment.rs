@@ -2,13 +2,13 @@
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use delayline_tests::{Append, Http, Mark, Options, Process, RedisServer, until};
+use delayline_tests::{Append, Http, Mark, Options, Process, RedisServer, What, until};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 const WORKERS: usize = 3;
 
 pub(crate) struct Deployment {
@@ -43,19 +43,25 @@ impl Deployment {
         self.records.push(record);
     }
 
-    /// Kills a worker (SIGKILL) and starts another.
+    /// Kills a worker (SIGKILL) while it runs jobs, and starts another. It is stopped first: what it has written down then is
+    /// all that it does.
     pub(crate) fn replace_worker(&mut self) {
+        let (worker, record) = (&self.workers[0], &self.records[self.records.len() - self.workers.len()]);
+        until("a worker that runs jobs", PATIENCE, || {
+            worker.pause();
+            let runs = is_cut_off(record);
+            if !runs {
+                worker.signal("CONT");
+            }
+            runs.then_some(())
+        });
         drop(self.workers.remove(0));
         self.start_worker();
     }
 
     /// What all workers wrote down, those that are gone too.
     pub(crate) fn marks(&self) -> Vec<Mark> {
-        let texts = self.records.iter().map(|record| fs::read_to_string(record).unwrap_or_default());
-        let texts: Vec<String> = texts.collect();
-        let lines = texts.iter().flat_map(|text| text.split_inclusive('\n'));
-        let whole = lines.filter_map(|line| line.strip_suffix('\n'));
-        whole.map(|line| line.parse().expect("a line of a record")).collect()
+        self.records.iter().flat_map(|record| read(record)).collect()
     }
 
     /// Asks workers, then the service to end; what is left is the Redis.
@@ -67,6 +73,19 @@ impl Deployment {
         let _ = fs::remove_dir_all(self.directory);
         self.redis
     }
+}
+
+fn read(record: &Path) -> Vec<Mark> {
+    let text = fs::read_to_string(record).unwrap_or_default();
+    let whole = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+    whole.map(|line| line.parse().expect("a line of a record")).collect()
+}
+
+/// Whether a run would have no end if its worker was killed now.
+fn is_cut_off(record: &Path) -> bool {
+    let (began, ended): (Vec<Mark>, Vec<Mark>) =
+        read(record).into_iter().partition(|mark| mark.what == What::Began);
+    began.len() > ended.len()
 }
 
 fn serve(redis: &RedisServer, log: &PathBuf) -> (Process, SocketAddr) {

@@ -39,7 +39,7 @@ async fn minute(server: &RedisServer) -> BTreeMap<String, u64> {
     let working =
         tokio::spawn(Worker::new(&client).queue(&client.bytes("later").unwrap(), || async {}).run());
     let mut last = None;
-    until("a worker that has begun", Duration::from_secs(10), || {
+    until("a worker that has begun", Duration::from_secs(60), || {
         if !meter.read().is_empty() {
             last = Some(Instant::now());
         }

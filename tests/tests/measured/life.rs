@@ -14,7 +14,7 @@ use crate::plan::{Kind, Plan, plan};
 use crate::quiet::quiet;
 
 const QUEUE: &str = "orders";
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 const FIRST: [(Kind, u64); 4] =
     [(Kind::Ladder, 10), (Kind::Doomed, 5), (Kind::Moved, 6), (Kind::Cancelled, 6)];
 const SECOND: [(Kind, u64); 2] = [(Kind::Ladder, 10), (Kind::Doomed, 5)];

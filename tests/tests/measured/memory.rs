@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use delayline_tests::{Flood, RedisServer, block_on};
+use delayline_tests::{Flood, RedisServer, block_on, measure};
 use delayline_tokio::Client;
 
 use crate::quiet::quiet;
@@ -19,6 +19,10 @@ const ASLEEP_MS: u64 = 450;
 #[test]
 fn callers_wait_and_nothing_is_lost_when_publishers_outrun_redis() {
     let _quiet = quiet();
+    measure("publishers that outrun Redis", flooded);
+}
+
+fn flooded() -> Result<String, String> {
     let server = RedisServer::plain();
     let is_over = AtomicBool::new(false);
     let flood = thread::scope(|scope| {
@@ -37,7 +41,7 @@ fn callers_wait_and_nothing_is_lost_when_publishers_outrun_redis() {
         assert_eq!((stats.counters.published, stats.leased, stats.dead), (stats.delayed, 0, 0));
         stats.delayed
     });
-    println!(
+    let found = format!(
         "{} published by 10,000 callers in {SECONDS} s on a Redis that answers a tenth of the time, {} refused; the longest \
          wait {} ms; at most {} MiB",
         flood.published,
@@ -47,9 +51,9 @@ fn callers_wait_and_nothing_is_lost_when_publishers_outrun_redis() {
     );
     assert_eq!((flood.published, flood.refused), (waiting, 0), "accepted, and kept");
     assert_eq!(flood.ran, 1_000, "each slot was busy once, for the whole time");
-    assert!(flood.published > 10_000, "{flood:?}");
-    assert!(flood.longest_ms > 1_000, "callers waited: {flood:?}");
     assert!(flood.peak_kib < MOST_KIB, "{} KiB", flood.peak_kib);
+    // Callers waited, for each other too.
+    if flood.published > 10_000 && flood.longest_ms > 1_000 { Ok(found) } else { Err(found) }
 }
 
 fn slow_down(server: &RedisServer, is_over: &AtomicBool) {

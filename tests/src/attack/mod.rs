@@ -1,0 +1,98 @@
+//! Attacks on the service from one address of this machine, and what a good client at another sees meanwhile.
+
+mod good;
+mod kind;
+mod report;
+mod target;
+mod wire;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+pub use kind::Attack;
+pub use report::{Report, Tally};
+use target::Target;
+
+use good::Good;
+
+/// How an attack is made.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The command line, whose `serve` is attacked.
+    pub program: PathBuf,
+    /// How many descriptors it may open; fewer where the system allows fewer.
+    pub descriptors: u64,
+    /// How long the attack lasts.
+    pub length: Duration,
+    /// Which part of the attackers there are: one in so many.
+    pub part: usize,
+}
+
+/// Within what all must be as it was, once the attackers have gone.
+const BACK_WITHIN: Duration = Duration::from_secs(10);
+/// How much more memory than before still counts as back: an allocator keeps some for later.
+const KEPT_KIB: u64 = 32 << 10;
+/// A connection of the good client that is just being closed, and one to Redis.
+const KEPT_DESCRIPTORS: usize = 2;
+/// How often the good client works before the attack begins.
+const WARM: usize = 50;
+
+/// Attacks a service of its own.
+///
+/// # Panics
+/// If the service does not start, or cannot be looked at.
+pub async fn run(attack: Attack, options: &Options) -> Report {
+    let target = Arc::new(Target::start(options));
+    let mut report = Report::new(attack, target.descriptors());
+    let mut good = Good::new(target.address());
+    for _ in 0..WARM {
+        good.work().await;
+    }
+    report.before = target.state();
+    let good = tokio::spawn(good.work_for(options.length));
+    let tally = Arc::new(Tally::default());
+    let end = Instant::now() + options.length;
+    let mut attackers = JoinSet::new();
+    for number in 0..(attack.attackers() / options.part).max(1) {
+        attackers.spawn(attack.clone().go_on(number, target.address(), tally.clone(), end));
+    }
+    let most_kib = Arc::new(AtomicU64::new(0));
+    let sampler = tokio::spawn(sample(target.clone(), most_kib.clone()));
+    report.good = good.await.expect("the good client does not panic");
+    report.during = target.state();
+    attackers.shutdown().await;
+    report.back = came_back(&target, &report).await;
+    sampler.abort();
+    report.after = target.state();
+    report.most_kib = most_kib.load(Ordering::Relaxed);
+    report.left_leased = good::leased(target.address(), kind::LEFT).await;
+    report.told = tally;
+    report
+}
+
+async fn sample(target: Arc<Target>, most_kib: Arc<AtomicU64>) {
+    loop {
+        most_kib.fetch_max(target.state().kib, Ordering::Relaxed);
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// How long it took until descriptors and memory were as before; `None` if too long.
+async fn came_back(target: &Target, report: &Report) -> Option<Duration> {
+    let begun = Instant::now();
+    let back = async {
+        loop {
+            let now = target.state();
+            if now.descriptors <= report.before.descriptors + KEPT_DESCRIPTORS && now.kib <= report.before.kib + KEPT_KIB {
+                return begun.elapsed();
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(BACK_WITHIN, back).await.ok()
+}

@@ -1,0 +1,142 @@
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::Attack;
+use super::good::Seen;
+use super::target::State;
+
+/// The most memory that a service may take, whatever is done to it.
+const MOST_KIB: u64 = 300 << 10;
+/// How long the good client's requests may take, but for one in a hundred.
+const P99: Duration = Duration::from_millis(50);
+
+/// What attackers were told.
+#[derive(Debug, Default)]
+pub struct Tally {
+    statuses: Mutex<BTreeMap<u16, u64>>,
+    closed: AtomicU64,
+    held: AtomicU64,
+    next: AtomicU64,
+    metrics: AtomicUsize,
+}
+
+/// What came of an attack.
+#[derive(Debug)]
+pub struct Report {
+    attack: Attack,
+    limit: u64,
+    pub(super) good: Seen,
+    pub(super) before: State,
+    pub(super) during: State,
+    pub(super) after: State,
+    pub(super) most_kib: u64,
+    /// How long after the attack all was as before.
+    pub(super) back: Option<Duration>,
+    /// How many jobs are leased to clients that have left.
+    pub(super) left_leased: Result<u64, String>,
+    pub(super) told: Arc<Tally>,
+}
+
+impl Tally {
+    pub(super) fn answered(&self, status: u16) {
+        let mut statuses = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
+        *statuses.entry(status).or_default() += 1;
+    }
+
+    pub(super) fn closed(&self) {
+        self.closed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It still waited at the end.
+    pub(super) fn held(&self) {
+        self.held.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn next(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn metrics(&self, length: usize) {
+        self.metrics.fetch_max(length, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let statuses = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
+        statuses.iter().try_for_each(|(status, count)| write!(f, "{count} × {status}, "))?;
+        let [closed, held] = [&self.closed, &self.held].map(|count| count.load(Ordering::Relaxed));
+        write!(f, "{closed} closed, {held} held")?;
+        match self.metrics.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            metrics => write!(f, ", /metrics {} KiB", metrics >> 10),
+        }
+    }
+}
+
+impl Report {
+    pub(super) fn new(attack: Attack, limit: u64) -> Report {
+        let none = State::default();
+        Report {
+            attack,
+            limit,
+            good: Seen::default(),
+            before: none,
+            during: none,
+            after: none,
+            most_kib: 0,
+            back: None,
+            left_leased: Ok(0),
+            told: Arc::default(),
+        }
+    }
+
+    /// The first line of a table, whose other lines are reports.
+    pub const HEAD: &str = "attack           descriptors  good  failed   p50 ms   p99 ms   max ms  RSS MiB: before, most, after  \
+                            back s  leased  attackers were told";
+
+    /// What must not be, whatever the machine is like.
+    pub fn wrong(&self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        if let [first, ..] = &self.good.failures[..] {
+            let count = self.good.failures.len();
+            wrong.push(format!("{count} jobs of the good client failed, first: {first}"));
+        }
+        if self.most_kib > MOST_KIB {
+            wrong.push(format!("the service took {} MiB", self.most_kib >> 10));
+        }
+        if self.back.is_none() {
+            let (before, after) = (self.before, self.after);
+            wrong.push(format!("not back to the start: {before:?} before, {after:?} after"));
+        }
+        if self.left_leased != Ok(0) {
+            wrong.push(format!("leased to clients that have left: {:?}", self.left_leased));
+        }
+        wrong
+    }
+
+    /// What must not be where nothing else disturbs.
+    pub fn slow(&self) -> Option<String> {
+        let p99 = self.good.percentile(99);
+        (p99 > P99).then(|| format!("the good client's p99 is {p99:?}, more than {P99:?}"))
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (good, name) = (&self.good, format!("{:?}", self.attack));
+        write!(f, "{name:<15}  {:>11}  {:>4}  {:>6}", self.limit, good.took.len(), good.failures.len())?;
+        for hundredth in [50, 99, 100] {
+            let ms =
+                if good.took.is_empty() { f64::NAN } else { good.percentile(hundredth).as_secs_f64() * 1e3 };
+            write!(f, "  {ms:>7.1}")?;
+        }
+        let [before, most, after] = [self.before.kib, self.most_kib, self.after.kib].map(|kib| kib >> 10);
+        let back = self.back.map_or("never".to_owned(), |back| format!("{:.1}", back.as_secs_f64()));
+        let left = self.left_leased.as_ref().map_or("?".to_owned(), u64::to_string);
+        write!(f, "  {before:>15}, {most:>4}, {after:>5}  {back:>6}  {left:>6}  {}", self.told)
+    }
+}
