@@ -88,7 +88,9 @@ async fn came_back(target: &Target, report: &Report) -> Option<Duration> {
     let back = async {
         loop {
             let now = target.state();
-            if now.descriptors <= report.before.descriptors + KEPT_DESCRIPTORS && now.kib <= report.before.kib + KEPT_KIB {
+            if now.descriptors <= report.before.descriptors + KEPT_DESCRIPTORS
+                && now.kib <= report.before.kib + KEPT_KIB
+            {
                 return begun.elapsed();
             }
             sleep(Duration::from_millis(20)).await;

@@ -10,8 +10,8 @@ use serde::Deserialize;
 
 use crate::outcome::Outcome;
 
-/// What times what it sees: it runs last, when nothing of cargo's does.
-const MEASURED: &str = "tests/measured";
+/// Those that time what they see: they run last, one after the other, each alone on the machine.
+const TIMED: [&str; 2] = ["tests/edge", "tests/measured"];
 
 /// Tests that one program runs.
 pub(crate) struct Group {
@@ -55,7 +55,8 @@ pub(crate) fn all(messages: &str) -> Result<Vec<Group>, String> {
         arguments: &["test", "--workspace", "--doc", "--no-fail-fast", "--"],
         directory: root.to_owned(),
     });
-    groups.sort_by(|a, b| (a.name == MEASURED, &a.name).cmp(&(b.name == MEASURED, &b.name)));
+    // Those of this crate take the longest.
+    groups.sort_by_key(|group| (!group.name.starts_with("tests/"), group.name.clone()));
     Ok(groups)
 }
 
@@ -76,20 +77,24 @@ impl Group {
         &self.name
     }
 
-    /// Runs all its tests, or those that the arguments name, and prints what it says as it says it.
+    /// Whether it must be alone on the machine.
+    pub(crate) fn is_timed(&self) -> bool {
+        TIMED.contains(&&*self.name)
+    }
+
+    /// Runs all its tests, or those that the arguments name, and prints each line as it comes, after the group's name.
     pub(crate) fn run(&self, arguments: &[String]) -> Outcome {
         let mut command = Command::new(&self.program);
         command.args(self.arguments).args(arguments).current_dir(&self.directory);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut outcome = Outcome::default();
-        let begun = Instant::now();
-        println!("\n== {}", self.name);
+        let (name, begun) = (&self.name, Instant::now());
         match command.spawn() {
             Ok(mut child) => {
                 let (said, noted) = (child.stdout.take(), child.stderr.take());
                 let noted = thread::scope(|scope| {
-                    let noted = scope.spawn(|| passed_on(noted, |line| eprintln!("{line}")));
-                    let said = passed_on(said, |line| println!("{line}"));
+                    let noted = scope.spawn(|| passed_on(noted, |line| eprintln!("{name}: {line}")));
+                    let said = passed_on(said, |line| println!("{name}: {line}"));
                     said.iter().for_each(|line| outcome.hear(line));
                     noted.join().unwrap_or_default()
                 });

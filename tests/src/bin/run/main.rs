@@ -9,8 +9,11 @@ mod table;
 
 use std::fs;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use group::Group;
+use outcome::Outcome;
 use table::Table;
 
 fn main() -> ExitCode {
@@ -41,9 +44,35 @@ fn run(mut words: Vec<String>) -> Result<Table, String> {
         }
     }
     groups.retain(|group| named.is_empty() || named.iter().any(|name| name == group.name()));
+    let (timed, others): (Vec<Group>, Vec<Group>) = groups.into_iter().partition(Group::is_timed);
     let mut table = Table::default();
-    for group in groups {
+    // Half of what they do is to wait.
+    for (group, outcome) in side_by_side(&others, &arguments) {
+        table.add(group.name(), outcome);
+    }
+    for group in timed {
         table.add(group.name(), group.run(&arguments));
     }
     Ok(table)
+}
+
+/// Runs groups two at a time, and answers in their order.
+fn side_by_side<'a>(groups: &'a [Group], arguments: &[String]) -> Vec<(&'a Group, Outcome)> {
+    let next = AtomicUsize::new(0);
+    let lane = || {
+        let mut ran = Vec::new();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(group) = groups.get(number) else { return ran };
+            ran.push((number, group, group.run(arguments)));
+        }
+    };
+    let mut ran = thread::scope(|scope| {
+        let other = scope.spawn(lane);
+        let mut ran = lane();
+        ran.extend(other.join().expect("a lane does not panic"));
+        ran
+    });
+    ran.sort_by_key(|(number, ..)| *number);
+    ran.into_iter().map(|(_, group, outcome)| (group, outcome)).collect()
 }
