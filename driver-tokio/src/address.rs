@@ -1,5 +1,15 @@
+use std::time::Duration;
+
+use redis::io::tcp::socket2::TcpKeepalive;
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 use thiserror::Error;
+
+/// After how much silence a peer is asked whether it is there, and how often from then on.
+const SILENCE: Duration = Duration::from_secs(15);
+const PROBES: Duration = Duration::from_secs(5);
+/// How long what was sent, or a probe, may stay unacknowledged.
+#[cfg(target_os = "linux")]
+const UNACKNOWLEDGED: Duration = Duration::from_secs(20);
 
 /// A URL that cannot be used. The message never repeats the URL, which may hold a password.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -68,6 +78,30 @@ impl Address {
     }
 }
 
+/// How the sockets to a Redis are to be set: small writes are sent at once, and a peer that has gone is noticed, be the
+/// connection silent or not. Keep-alive probes that are set already stay.
+///
+/// ```
+/// use delayline_tokio::{redis, tuned};
+///
+/// let info = redis::IntoConnectionInfo::into_connection_info("redis://127.0.0.1/")?;
+/// assert!(!info.tcp_settings().nodelay() && tuned(info).tcp_settings().nodelay());
+/// # Ok::<(), redis::RedisError>(())
+/// ```
+pub fn tuned(info: ConnectionInfo) -> ConnectionInfo {
+    let own = info.tcp_settings().clone().set_nodelay(true);
+    let settings = match own.keepalive() {
+        Some(_) => own,
+        None => own.set_keepalive(TcpKeepalive::new().with_time(SILENCE).with_interval(PROBES)),
+    };
+    #[cfg(target_os = "linux")]
+    let settings = match settings.user_timeout() {
+        Some(_) => settings,
+        None => settings.set_user_timeout(UNACKNOWLEDGED),
+    };
+    info.set_tcp_settings(settings)
+}
+
 /// Host, port and database, or the path: nothing secret.
 pub(crate) fn shown(info: &ConnectionInfo) -> String {
     let db = info.redis_settings().db();
@@ -114,7 +148,7 @@ fn redis(url: &str) -> Result<Address, AddressError> {
         }
     }
     let info = parsed.into_connection_info().map_err(|error| AddressError::Redis(reason(&error)))?;
-    Ok(Address { target: Target::Redis(Box::new(info)), prefix, shards })
+    Ok(Address { target: Target::Redis(Box::new(tuned(info))), prefix, shards })
 }
 
 /// What a library's error says without what it may quote.

@@ -7,6 +7,7 @@ use crate::address::{self, Address, AddressError, Target};
 use crate::client::{Client, Limits, Office};
 use crate::entropy::{self, Ids};
 use crate::inbox::{Desk, unexpected};
+use crate::link::ATTEMPT;
 use crate::owner::{self, Plan};
 use crate::site::{Site, Trouble};
 use crate::store::Store;
@@ -15,8 +16,10 @@ use crate::{Error, FlightRecorder, invalid};
 const LAYOUT: u32 = 1;
 const OLDEST: (u16, u16, u16) = (6, 2, 0);
 const PROBE: Duration = Duration::from_secs(2);
-/// How long a Redis is waited for at a time, before the next word about it.
+/// How long an answer is waited for at a time.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How much longer than the caller waits: so that the engine's own answer, which says why, comes first.
+const SPARE: Duration = Duration::from_millis(250);
 const OVERHEAD: usize = 64 << 10;
 
 /// The options of a [`Client`].
@@ -29,7 +32,7 @@ const OVERHEAD: usize = 64 << 10;
 ///
 /// let client = Client::builder()
 ///     .prefix("shop")
-///     .connect_timeout(Duration::from_secs(30)) // else it waits for Redis for as long as it takes
+///     .connect_timeout(Duration::MAX) // wait for a Redis that is not there yet for as long as it takes
 ///     .timeout(Duration::from_secs(5))
 ///     .connect("memory://")
 ///     .await?;
@@ -44,7 +47,7 @@ pub struct ClientBuilder {
     shards: Option<u16>,
     strict: bool,
     pump: Pumping,
-    connect_timeout: Option<Duration>,
+    connect_timeout: Duration,
     backlog: (usize, usize),
     limits: Limits,
     recorder: Option<FlightRecorder>,
@@ -58,7 +61,7 @@ impl Default for ClientBuilder {
             shards: None,
             strict: false,
             pump: Pumping::WhileTaking,
-            connect_timeout: None,
+            connect_timeout: Duration::from_secs(10),
             backlog: (config.pending_jobs, config.pending_bytes),
             limits: Limits {
                 max_payload: 1 << 20,
@@ -129,10 +132,11 @@ impl ClientBuilder {
         self
     }
 
-    /// How long a Redis that is not there is waited for; for as long as it takes if not called, with log lines that say
-    /// so. With zero, the first failure to connect is final. A Redis that does not let us in is not waited for.
+    /// How long a Redis that is not there, or is not ready, is waited for; 10 s if not called, [`Duration::MAX`] is as long
+    /// as it takes. With zero, the first failure to connect is final. A Redis that does not let us in, or is a node of a
+    /// Redis Cluster that lacks some of our keys, is not waited for.
     pub fn connect_timeout(mut self, timeout: Duration) -> ClientBuilder {
-        self.connect_timeout = Some(timeout);
+        self.connect_timeout = timeout;
         self
     }
 
@@ -170,9 +174,11 @@ impl ClientBuilder {
         self.open(store, address).await
     }
 
-    /// Connects over connections that `redis` makes.
+    /// Connects over connections that `redis` makes, their sockets [`tuned`](crate::tuned).
     pub async fn from_redis(self, redis: redis::Client) -> Result<Client, Error> {
-        let address = address::shown(redis.get_connection_info());
+        let info = address::tuned(redis.get_connection_info().clone());
+        let address = address::shown(&info);
+        let redis = redis::Client::open(info).map_err(|_| Error::Address(AddressError::Form))?;
         self.open(Store::Redis(redis), address).await
     }
 
@@ -200,7 +206,9 @@ impl ClientBuilder {
             shards = found;
             desk = opening.start(shards)?;
         }
-        let version = opening.probe(&desk).await?;
+        let (version, is_whole) = tokio::join!(opening.probe(&desk), opening.visit(&desk, shards));
+        is_whole?;
+        let version = version?;
         let ids = Ids::new(&store)?;
         let limits = self.limits;
         let office = Office { desk, ids, limits, store, prefix, shards, version };
@@ -256,19 +264,32 @@ impl Opening<'_> {
     /// Opens the deployment, once it can be reached, and answers how many shards it has.
     async fn open(&self, desk: &Desk, shards: Shards) -> Result<Shards, Error> {
         let limit = self.builder.connect_timeout;
-        let is_final = |trouble: &Trouble| trouble.is_denied || limit == Some(Duration::ZERO);
+        // The first failure is final then: silence is one when an attempt, and a question after it, had no answer.
+        let longest = if limit.is_zero() { ATTEMPT + PATIENCE } else { limit };
+        let mut refusal = None;
+        let opening = self.ask(desk, shards, limit, &mut refusal);
+        let opened = tokio::time::timeout(longest.saturating_add(SPARE), opening).await;
+        opened.unwrap_or_else(|_| Err(self.unreachable(self.site.last_trouble(), refusal)))
+    }
+
+    async fn ask(
+        &self,
+        desk: &Desk,
+        shards: Shards,
+        limit: Duration,
+        refusal: &mut Option<Refusal>,
+    ) -> Result<Shards, Error> {
+        let is_final = |trouble: &Trouble| trouble.is_denied || limit.is_zero();
         let begun = Instant::now();
         loop {
-            let left = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
-            let patience = match left {
-                Some(left) if left < PATIENCE && limit != Some(Duration::ZERO) => left,
-                _ => PATIENCE,
-            };
+            let left = limit.saturating_sub(begun.elapsed());
+            let patience = if limit.is_zero() { PATIENCE } else { left.min(PATIENCE) };
             let answer = tokio::select! {
                 answer = desk.request(Ask::Open { shards }, patience) => answer,
                 trouble = self.site.fails(is_final) => return Err(self.unreachable(Some(trouble), None)),
+                why = self.site.refuses(Refusal::is_lasting) => return Err(self.unreachable(None, Some(why))),
             };
-            let why = match answer {
+            *refusal = match answer {
                 Ok(Answer::Opened { layout, .. }) if layout > LAYOUT => {
                     return Err(Error::NewerLayout { address: self.address().to_owned(), found: layout });
                 }
@@ -280,13 +301,18 @@ impl Opening<'_> {
                 Err(Error::Unknown { .. }) => None,
                 Err(other) => return Err(other),
             };
-            let is_over = limit.is_some_and(|limit| begun.elapsed() >= limit);
-            if is_over || why == Some(Refusal::Denied) {
-                return Err(self.unreachable(self.site.last_trouble(), why));
+            if begun.elapsed() >= limit {
+                return Err(self.unreachable(self.site.last_trouble(), *refusal));
             }
-            if let Some(why) = why {
-                tracing::warn!(address = self.address(), %why, "waiting for Redis");
-            }
+        }
+    }
+
+    /// Looks at every shard: of a Redis Cluster, this node may hold some of them only.
+    async fn visit(&self, desk: &Desk, shards: Shards) -> Result<(), Error> {
+        let asks = shards.iter().map(|shard| Ask::Queues { shard, cursor: 0, count: 1 }).collect();
+        tokio::select! { biased;
+            why = self.site.refuses(|why| why == Refusal::Moved) => Err(self.unreachable(None, Some(why))),
+            _ = desk.requests(asks, PROBE) => Ok(()),
         }
     }
 

@@ -16,7 +16,7 @@ use crate::builder::ClientBuilder;
 use crate::clock;
 use crate::codec::{Codec, Coder, Json, Raw};
 use crate::entropy::Ids;
-use crate::inbox::{Desk, Reply, Stop, unexpected};
+use crate::inbox::{Desk, Reply, Signal, Stop, unexpected};
 use crate::invalid::{self, millis};
 use crate::store::Store;
 use crate::{Cursor, Error, Invalid, Page, Queue, Taking};
@@ -239,12 +239,32 @@ impl Client {
         self.office.version
     }
 
+    /// [`Error::EnginePanicked`] if that is what became of this client's engine: for a liveness probe.
+    pub fn failure(&self) -> Option<Error> {
+        self.office.desk.has_panicked().then_some(Error::EnginePanicked)
+    }
+
+    /// Ends when this client's engine panics, and never otherwise: for a process that would rather end than go on
+    /// without.
+    pub async fn failed(&self) -> Error {
+        match self.office.desk.ended().await {
+            Ok(()) => std::future::pending().await,
+            Err(panicked) => panicked,
+        }
+    }
+
+    /// Makes the engines of this client and of its workers panic, as a bug would.
+    #[doc(hidden)]
+    pub fn panic_engines(&self) {
+        let _ = self.office.desk.signals.send(Signal::Panic);
+        self.office.desk.site.doom();
+    }
+
     /// Ends this client and all its clones: nothing new is accepted, takes are answered with nothing, what was published
     /// is sent. Returns when all is done, or the grace is over.
     pub async fn close(self) {
         let _ = self.office.desk.stop.send(Stop::Drain);
-        let mut ended = self.office.desk.ended.clone();
-        let _ = ended.changed().await;
+        let _ = self.office.desk.ended().await;
     }
 }
 

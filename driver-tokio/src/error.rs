@@ -1,3 +1,5 @@
+use std::fmt;
+
 use delayline_core::{ConfigError, Fault, Full, JobId, NameError, QueueName, RecordError, Refusal, TooLarge};
 use thiserror::Error;
 
@@ -6,7 +8,8 @@ use crate::{AddressError, Invalid};
 /// Why something was not done, or is not known to be done.
 ///
 /// Messages name addresses, never passwords.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+/// `{:?}` is the message too, since that is what an error that `main` returns is shown by.
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A queue, job or prefix has a name that cannot be used.
@@ -177,6 +180,18 @@ pub enum Error {
     /// The client was closed.
     #[error("the client is closed")]
     Closed,
+    /// The engine of this client, or worker, is gone: a bug. Leases that it held end by themselves, and their jobs run again.
+    #[error(
+        "the engine of this client or worker panicked, which is a bug of delayline: connect anew, and report what the \
+         panic said"
+    )]
+    EnginePanicked,
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl From<TooLarge> for Error {

@@ -71,6 +71,7 @@ impl Failure {
     pub(crate) fn into_error(self) -> BoxError {
         match self {
             Failure { next: Next::Retry, error: Some(error) } => error,
+            Failure { next, error: Some(error) } if said_within(&*error) == Some(next) => error,
             failure => Failed(failure).into(),
         }
     }
@@ -92,9 +93,21 @@ impl<E: Into<BoxError>> From<E> for Failure {
         let error = error.into();
         match error.downcast::<Failed>() {
             Ok(failed) => failed.0,
-            Err(error) => Failure { next: Next::Retry, error: Some(error) },
+            Err(error) => Failure { next: said_within(&*error).unwrap_or(Next::Retry), error: Some(error) },
         }
     }
+}
+
+/// What a failure says is to happen next, that a layer has made the cause of an error of its own.
+fn said_within(error: &(dyn StdError + 'static)) -> Option<Next> {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if let Some(Failed(failure)) = error.downcast_ref() {
+            return Some(failure.next);
+        }
+        cause = error.source();
+    }
+    None
 }
 
 /// The error and its causes, each once.

@@ -1,7 +1,7 @@
 //! What goes in and out of an engine's thread.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use delayline_core::{
@@ -11,6 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
 use crate::Error;
 use crate::clock::Clock;
+use crate::link::lock;
 use crate::site::Site;
 
 /// What waits in front of the engine, in bytes: beside the engine's own backlog.
@@ -27,6 +28,8 @@ pub(crate) struct Order {
     pub(crate) job: NewJob,
     pub(crate) called: Millis,
     pub(crate) answer: oneshot::Sender<Reply>,
+    /// Whether its caller would rather be refused than wait for room in the engine.
+    pub(crate) fails_fast: bool,
     /// What it takes of the room in front of the engine.
     pub(crate) _place: OwnedSemaphorePermit,
 }
@@ -55,6 +58,8 @@ pub(crate) enum Signal {
     Forget(Token),
     /// Jobs that were handed out to nobody.
     GiveBack(Vec<Job>),
+    /// A test wants to see the engine panic.
+    Panic,
     /// A test wants to know when nothing more is to be done at this time.
     Idle(oneshot::Sender<()>),
 }
@@ -68,6 +73,15 @@ pub(crate) enum Stop {
     Now,
 }
 
+/// How far an engine is. One that is gone without having ended has panicked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    Running,
+    /// It accepts nothing more.
+    Closing,
+    Ended,
+}
+
 /// An application's end of an engine. When the last clone is gone, the engine drains.
 pub(crate) struct Desk {
     /// What comes together is handed to the engine together, so that it makes one batch.
@@ -76,8 +90,9 @@ pub(crate) struct Desk {
     questions: mpsc::Sender<Vec<Question>>,
     pub(crate) signals: mpsc::UnboundedSender<Signal>,
     pub(crate) stop: watch::Sender<Stop>,
-    /// Closed when the engine is gone.
-    pub(crate) ended: watch::Receiver<()>,
+    pub(crate) life: watch::Receiver<Life>,
+    /// Closed when the engine's thread is done; nothing if it has none.
+    pub(crate) thread: Option<Mutex<std::sync::mpsc::Receiver<()>>>,
     tokens: AtomicU64,
     clock: Clock,
     pub(crate) site: Arc<Site>,
@@ -92,7 +107,7 @@ pub(crate) struct Inboxes {
     pub(crate) missed: Arc<AtomicBool>,
     pub(crate) stop: watch::Receiver<Stop>,
     pub(crate) signal: mpsc::UnboundedSender<Signal>,
-    pub(crate) _ended: watch::Sender<()>,
+    pub(crate) life: watch::Sender<Life>,
 }
 
 /// Where notifications are put. It never waits: what does not fit is told as a gap.
@@ -108,7 +123,7 @@ pub(crate) fn open(clock: Clock, site: Arc<Site>) -> (Desk, Inboxes, Bell) {
     let (signals, signals_in) = mpsc::unbounded_channel();
     let (wakeups, wakeups_in) = mpsc::channel(WAKEUPS);
     let (stop, stop_in) = watch::channel(Stop::Not);
-    let (ended_in, ended) = watch::channel(());
+    let (life_in, life) = watch::channel(Life::Running);
     let missed = Arc::new(AtomicBool::new(false));
     let inboxes = Inboxes {
         orders: orders_in,
@@ -118,11 +133,11 @@ pub(crate) fn open(clock: Clock, site: Arc<Site>) -> (Desk, Inboxes, Bell) {
         missed: missed.clone(),
         stop: stop_in,
         signal: signals.clone(),
-        _ended: ended_in,
+        life: life_in,
     };
     let places = Arc::new(Semaphore::new(WAITING_BYTES as usize));
     let tokens = AtomicU64::new(0);
-    let desk = Desk { orders, places, questions, signals, stop, ended, tokens, clock, site };
+    let desk = Desk { orders, places, questions, signals, stop, life, thread: None, tokens, clock, site };
     (desk, inboxes, Bell { wakeups, missed })
 }
 
@@ -145,16 +160,43 @@ impl Desk {
                 answered
             }));
         }
-        self.hand_over(orders);
+        self.hand_over(orders).await;
         answers
     }
 
     /// Orders that come after the close were never accepted: their callers are told so.
-    fn hand_over(&self, orders: Vec<Order>) {
+    async fn hand_over(&self, orders: Vec<Order>) {
         if let Err(mpsc::error::SendError(refused)) = self.orders.send(orders) {
+            let closed = self.closed().await;
             for order in refused {
-                let _ = order.answer.send(Err(Error::Closed));
+                let _ = order.answer.send(Err(closed.clone()));
             }
+        }
+    }
+
+    /// Why nothing is accepted any more.
+    async fn closed(&self) -> Error {
+        let mut life = self.life.clone();
+        let closed = life.wait_for(|life| *life != Life::Running).await;
+        closed.map_or(Error::EnginePanicked, |_| Error::Closed)
+    }
+
+    /// Until the engine has ended; an error if it never will, since it has panicked.
+    pub(crate) async fn ended(&self) -> Result<(), Error> {
+        let mut life = self.life.clone();
+        let ended = life.wait_for(|life| *life == Life::Ended).await;
+        ended.map(drop).map_err(|_| Error::EnginePanicked)
+    }
+
+    /// Whether the engine has panicked.
+    pub(crate) fn has_panicked(&self) -> bool {
+        self.life.has_changed().is_err() && *self.life.borrow() != Life::Ended
+    }
+
+    /// Waits, on the thread that calls, until the engine's own is done, but no longer than this.
+    pub(crate) fn join(&self, limit: Duration) {
+        if let Some(thread) = &self.thread {
+            let _ = lock(thread).recv_timeout(limit);
         }
     }
 
@@ -165,7 +207,7 @@ impl Desk {
         before: &mut Vec<Order>,
     ) -> Result<(Order, oneshot::Receiver<Reply>), Error> {
         if self.orders.is_closed() {
-            return Err(Error::Closed);
+            return Err(self.closed().await);
         }
         let called = self.clock.now();
         let limit = Duration::from_millis(job.timeout_ms);
@@ -175,7 +217,7 @@ impl Desk {
             Ok(place) => place,
             Err(_) if fail_fast => return Err(Error::Busy),
             Err(_) => {
-                self.hand_over(std::mem::take(before));
+                self.hand_over(std::mem::take(before)).await;
                 let place = self.places.clone().acquire_many_owned(cost);
                 match self.clock.within(limit, place).await {
                     Some(place) => place.map_err(|_| Error::Closed)?,
@@ -184,7 +226,7 @@ impl Desk {
             }
         };
         let (answer, answered) = oneshot::channel();
-        Ok((Order { job, called, answer, _place: place }, answered))
+        Ok((Order { job, called, answer, fails_fast: fail_fast, _place: place }, answered))
     }
 
     pub(crate) async fn request(&self, ask: Ask, limit: Duration) -> Reply {
@@ -209,8 +251,7 @@ impl Desk {
         for awaited in awaited {
             replies.push(match &put {
                 Ok(()) => awaited.answer(limit).await,
-                Err(Refused::Busy) => Err(Error::Busy),
-                Err(Refused::Closed) => Err(Error::Closed),
+                Err(refused) => Err(refused.clone()),
             });
         }
         replies
@@ -218,11 +259,8 @@ impl Desk {
 
     async fn ask(&self, want: Want, limit: Duration) -> Reply {
         let (question, awaited) = self.question(want);
-        match self.put(vec![question], limit).await {
-            Ok(()) => awaited.answer(limit).await,
-            Err(Refused::Busy) => Err(Error::Busy),
-            Err(Refused::Closed) => Err(Error::Closed),
-        }
+        self.put(vec![question], limit).await?;
+        awaited.answer(limit).await
     }
 
     fn question(&self, want: Want) -> (Question, Awaited<'_>) {
@@ -233,18 +271,13 @@ impl Desk {
         (Question { token, want, answer }, awaited)
     }
 
-    async fn put(&self, questions: Vec<Question>, limit: Duration) -> Result<(), Refused> {
+    async fn put(&self, questions: Vec<Question>, limit: Duration) -> Result<(), Error> {
         match self.clock.within(limit, self.questions.send(questions)).await {
-            Some(sent) => sent.map_err(|_| Refused::Closed),
-            None => Err(Refused::Busy),
+            Some(Ok(())) => Ok(()),
+            Some(Err(_)) => Err(self.closed().await),
+            None => Err(Error::Busy),
         }
     }
-}
-
-/// Why questions do not reach the engine.
-enum Refused {
-    Busy,
-    Closed,
 }
 
 pub(crate) fn unexpected(answer: &Answer) -> Error {
@@ -263,12 +296,12 @@ struct Awaited<'a> {
 impl Awaited<'_> {
     async fn answer(mut self, limit: Duration) -> Reply {
         // A request's own deadline is the engine's; a take that does not wait has none.
-        let limit = if self.is_take { limit } else { limit + SPARE };
+        let limit = if self.is_take { limit } else { limit.saturating_add(SPARE) };
         let answer = self.desk.clock.within(limit, &mut self.answered).await;
         self.is_over = answer.is_some();
         match answer {
             Some(Ok(answer)) => answer,
-            Some(Err(_)) if self.is_take => Err(Error::Closed),
+            Some(Err(_)) if self.is_take => Err(self.desk.closed().await),
             None if self.is_take => Err(self.desk.site.not_sent(None)),
             _ => Err(self.desk.site.unknown()),
         }

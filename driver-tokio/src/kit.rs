@@ -23,6 +23,7 @@ use crate::{Client, Worker};
 const START: Duration = Duration::from_secs(1_767_225_600);
 /// How often other tasks are let through before the engines are asked whether they rest.
 const TURNS: usize = 8;
+const LONGEST: Duration = Duration::from_secs(1_000 * 366 * 86_400);
 /// How long handlers may take, by the real clock, unless a test says otherwise.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -123,8 +124,10 @@ impl TestClock {
     ///
     /// # Panics
     ///
-    /// If handlers take longer than the [`patience`](TestClock::patience), or run again and again without time passing.
+    /// If handlers take longer than the [`patience`](TestClock::patience), or run again and again without time passing; if
+    /// more than 1,000 years are to pass.
     pub async fn advance(&self, by: Duration) -> Runs {
+        assert!(by <= LONGEST, "a test's time passes day by day, at most 1,000 years at once");
         let end = self.time.now() + millis(by);
         self.rest().await;
         while let Some(next) = self.time.next().filter(|next| *next <= end) {

@@ -81,6 +81,7 @@ mod builder;
 mod client;
 mod clock;
 mod codec;
+mod contact;
 mod context;
 mod cursor;
 mod entropy;
@@ -112,7 +113,7 @@ mod verdict;
 mod when;
 mod worker;
 
-pub use address::AddressError;
+pub use address::{AddressError, tuned};
 pub use builder::ClientBuilder;
 pub use bytes::Bytes;
 pub use client::{Client, Extended};

@@ -1,6 +1,6 @@
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use delayline_core::wire::{self, Args, Value};
@@ -65,6 +65,8 @@ struct Line {
     connection: Option<MultiplexedConnection>,
     connecting: bool,
     generation: u64,
+    /// After how many moves of the site the connection was made.
+    moves: u64,
 }
 
 impl RedisLink {
@@ -81,11 +83,14 @@ impl RedisLink {
         RedisLink { client, keys, line, site, ear: Some((identity, heads, bell)), hearing: None }
     }
 
-    /// The connection and its generation, or `None` after an attempt to make one was begun.
-    fn connection(&self) -> Option<(MultiplexedConnection, u64)> {
+    /// The connection, its generation and its moves, or `None` after an attempt to make one was begun.
+    fn connection(&self) -> Option<(MultiplexedConnection, u64, u64)> {
         let mut line = lock(&self.line);
+        if line.moves != self.site.moves() {
+            line.connection = None;
+        }
         if let Some(connection) = &line.connection {
-            return Some((connection.clone(), line.generation));
+            return Some((connection.clone(), line.generation, line.moves));
         }
         if !line.connecting {
             line.connecting = true;
@@ -99,18 +104,28 @@ impl Link for RedisLink {
     fn send(&mut self, transmit: Transmit<'_>) -> impl Future<Output = (Ticket, Landed)> + Send + use<> {
         let (ticket, kinds) = (transmit.ticket, transmit.kinds());
         let ready = self.connection().map(|found| (found, pipeline(&self.keys, &transmit)));
-        let line = self.line.clone();
+        let (line, site) = (self.line.clone(), self.site.clone());
         async move {
-            let Some(((mut connection, generation), pipeline)) = ready else {
+            let Some(((mut connection, generation, moves), pipeline)) = ready else {
                 let refused = kinds.iter().map(|_| Reply::Refused(Refusal::NotConnected)).collect();
                 return (ticket, Landed::Replies(refused));
             };
+            let since = Instant::now();
             let sent = connection.send_packed_commands(&pipeline, 0, kinds.len());
             match tokio::time::timeout(SILENCE, sent).await {
-                Ok(Ok(values)) => (ticket, Landed::Replies(decoded(&kinds, values))),
+                Ok(Ok(values)) => {
+                    let replies = decoded(&kinds, values);
+                    site.heard(&replies, moves);
+                    (ticket, Landed::Replies(replies))
+                }
                 failed => {
-                    let why = failed.map_or_else(|_| "no answer".to_owned(), |result| shown(result.err()));
-                    tracing::debug!(why, "lost a round trip to Redis");
+                    match failed {
+                        Ok(ended) => {
+                            tracing::debug!(why = shown(ended.err()), "lost a round trip to Redis");
+                            site.broke();
+                        }
+                        Err(_) => site.lost(&format!("no answer for {} s", SILENCE.as_secs()), since),
+                    }
                     let mut line = lock(&line);
                     if line.generation == generation {
                         line.connection = None;
@@ -125,7 +140,8 @@ impl Link for RedisLink {
         if let Some((identity, heads, bell)) = self.ear.take() {
             let (hush, hushed) = oneshot::channel();
             let channels = Channels::new(&self.keys, identity, heads);
-            let task = tokio::spawn(listener::listen(self.client.clone(), channels, bell, hushed));
+            let (client, site) = (self.client.clone(), self.site.clone());
+            let task = tokio::spawn(listener::listen(client, channels, site, bell, hushed));
             self.hearing = Some(Hearing { hush, task });
         }
     }
@@ -146,16 +162,17 @@ impl Link for RedisLink {
 async fn connect(client: redis::Client, line: Arc<Mutex<Line>>, site: Arc<Site>) {
     let config =
         AsyncConnectionConfig::new().set_connection_timeout(Some(ATTEMPT)).set_response_timeout(None);
+    let (moves, since) = (site.moves(), Instant::now());
     let attempt = client.get_multiplexed_async_connection_with_config(&config).await;
     match &attempt {
         Ok(_) => site.reached(),
         Err(error) => {
             let is_denied = error.kind() == redis::ErrorKind::AuthenticationFailed;
-            site.failed(Trouble { why: error.to_string(), is_denied });
+            site.failed(Trouble { why: error.to_string(), is_denied }, since);
         }
     }
     let mut line = lock(&line);
-    line.connecting = false;
+    (line.connecting, line.moves) = (false, moves);
     if attempt.is_ok() {
         line.generation += 1;
         if line.generation > 1 {

@@ -1,4 +1,5 @@
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use delayline_core::{Identity, Keyspace, Shard, UnixMs, Wakeup};
 use futures_util::{FutureExt, StreamExt};
@@ -10,6 +11,7 @@ use tokio::time::{interval_at, sleep, timeout};
 use crate::inbox::Bell;
 use crate::link::ATTEMPT;
 use crate::meters;
+use crate::site::Site;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -44,30 +46,38 @@ impl Channels {
 }
 
 /// Hears notifications on a connection of its own, so that a large reply does not delay them; reconnects until it is
-/// hushed.
+/// hushed, and wherever the commands go by then.
 pub(crate) async fn listen(
     client: redis::Client,
     channels: Channels,
+    site: Arc<Site>,
     bell: Bell,
     mut hushed: oneshot::Receiver<()>,
 ) {
     let mut pause = FIRST_PAUSE;
     let mut is_again = false;
     loop {
+        let (moves, since) = (site.moves(), Instant::now());
         match timeout(ATTEMPT, subscribe(&client, &channels)).await {
             Ok(Ok((sink, stream))) => {
                 pause = FIRST_PAUSE;
+                site.answered();
                 if std::mem::replace(&mut is_again, true) {
                     meters::reconnected("wakeups");
                 }
                 bell.tell(Wakeup::Subscribed).await;
-                if hear(sink, stream, &channels, &bell, &mut hushed).await == Heard::All {
+                let heard = tokio::select! {
+                    heard = hear(sink, stream, &channels, &bell, &mut hushed) => heard,
+                    () = site.moves_on(moves) => Heard::Part,
+                };
+                if heard == Heard::All {
                     return;
                 }
                 bell.tell(Wakeup::Unsubscribed).await;
             }
+            Ok(Err(error)) if error.is_io_error() => site.lost(&error.to_string(), since),
             Ok(Err(error)) => tracing::debug!(%error, "no subscription to notifications"),
-            Err(_) => tracing::debug!("no subscription to notifications: no answer"),
+            Err(_) => site.lost("no answer to an attempt to connect", since),
         }
         tokio::select! {
             () = sleep(pause) => {}

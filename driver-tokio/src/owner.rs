@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use crate::Error;
 use crate::clock::{Alarm, Clock};
 use crate::held::HeldTime;
-use crate::inbox::{Inboxes, Order, Question, Reply, Signal, Stop, Want};
+use crate::inbox::{Inboxes, Life, Order, Question, Reply, Signal, Stop, Want};
 use crate::link::{Landed, Link};
 use crate::meters::{Kind, Meters};
 use crate::runner::{Runner, Running};
@@ -121,6 +121,7 @@ impl Owner {
             self.stir(stirred);
             let now = self.clock.now();
             if self.is_over(now) || (engine.is_drained() && self.is_hushed && flights.is_empty()) {
+                inboxes.life.send_replace(Life::Ended);
                 return;
             }
             if engine.is_drained() && !self.is_hushed {
@@ -206,7 +207,7 @@ impl Owner {
         let now = self.clock.now();
         while engine.room() > 0 {
             let Some(order) = self.waiting.pop_front() else { break };
-            let Order { job, called, answer, _place: place } = order;
+            let Order { job, called, answer, fails_fast, _place: place } = order;
             let Some(job) = elapsed(job, called, now) else {
                 let _ = answer.send(Err(self.site.not_sent(None)));
                 continue;
@@ -216,9 +217,15 @@ impl Owner {
             match engine.publish(now, token, job) {
                 Ok(()) => drop(self.waiters.insert(token, Waiter { answer, about })),
                 Err(Backlogged(job)) => {
-                    self.waiting.push_front(Order { job, called: now, answer, _place: place });
+                    self.waiting.push_front(Order { job, called: now, answer, fails_fast, _place: place });
                     break;
                 }
+            }
+        }
+        // All are of one client, and so of one mind.
+        if self.waiting.front().is_some_and(|order| order.fails_fast) {
+            for order in self.waiting.drain(..) {
+                let _ = order.answer.send(Err(Error::Busy));
             }
         }
         self.sweep = if self.waiting.is_empty() { None } else { self.sweep.or(Some(now + SWEEP_MS)) };
@@ -270,6 +277,7 @@ impl Owner {
                 }
                 engine.settle(now, held, verdict);
             }
+            Signal::Panic => panic!("a test wanted to see this engine panic"),
             Signal::Idle(idle) => self.idlers.push(idle),
             Signal::Forget(token) => {
                 self.waiters.remove(&token);
@@ -396,6 +404,7 @@ impl Owner {
             None if stop != Stop::Not || !open => {
                 inboxes.orders.close();
                 inboxes.questions.close();
+                inboxes.life.send_replace(Life::Closing);
                 let grace_ms = if stop == Stop::Now { 0 } else { self.grace_ms };
                 self.stopping = Some(Stopping { at: now + grace_ms, is_last: false });
             }
@@ -423,6 +432,19 @@ impl Owner {
 
     fn is_over(&self, now: Millis) -> bool {
         self.stopping.is_some_and(|stopping| stopping.is_last && stopping.at <= now)
+    }
+}
+
+/// An engine that panics renews no leases: its handlers have lost theirs.
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            tracing::error!("the engine for {} panicked: the jobs that it ran come back", self.site.address);
+        }
+        let what = self.runner.as_ref().map(|runner| runner.lost_lease).unwrap_or_default();
+        for running in self.works.values().filter_map(|work| work.running.as_ref()) {
+            running.lose(what);
+        }
     }
 }
 

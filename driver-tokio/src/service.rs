@@ -7,7 +7,8 @@ use crate::{BoxError, Context, Failure, Handler};
 /// What a worker calls for each job, underneath: a [tower](https://docs.rs/tower) service.
 ///
 /// A handler's error is its error, so that layers see it: as it is, or as the source of one that says what is to happen
-/// next. An error of a layer, such as a timeout's, is a failed attempt.
+/// next. An error of a layer, such as a timeout's, is a failed attempt, unless a handler's failure is among its sources:
+/// then that says what is to happen.
 pub type JobService = BoxCloneSyncService<Context, Verdict, BoxError>;
 
 pub(crate) type Wrap = Box<dyn Fn(JobService) -> JobService + Send>;

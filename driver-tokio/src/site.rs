@@ -1,21 +1,28 @@
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
-use delayline_core::{Fault, Refusal};
+use delayline_core::{Fault, Refusal, Reply};
 use tokio::sync::watch;
 
 use crate::Error;
+use crate::contact::{Contact, News};
 use crate::link::lock;
 
-/// How often an outage that goes on is spoken of.
-const REMINDER: Duration = Duration::from_secs(30);
-
-/// Where the jobs are kept, and whether it can be reached: for log lines and errors. Never has a password.
+/// Where the jobs are kept, and whether it answers: for log lines, errors and all connections to it. Never has a
+/// password.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) address: String,
     trouble: watch::Sender<Option<Trouble>>,
-    spoken: Mutex<Option<Instant>>,
+    /// The latest that lasts until somebody changes something.
+    refusal: watch::Sender<Option<Refusal>>,
+    contact: Mutex<Contact>,
+    /// So that an ordinary answer costs no lock.
+    is_lost: AtomicBool,
+    moves: watch::Sender<u64>,
+    /// A test wants to see the engines panic.
+    doom: watch::Sender<bool>,
 }
 
 /// Why the last attempt to connect failed.
@@ -28,7 +35,15 @@ pub(crate) struct Trouble {
 
 impl Site {
     pub(crate) fn new(address: String) -> Site {
-        Site { address, trouble: watch::Sender::new(None), spoken: Mutex::new(None) }
+        Site {
+            address,
+            trouble: watch::Sender::new(None),
+            refusal: watch::Sender::new(None),
+            contact: Mutex::default(),
+            is_lost: AtomicBool::new(true),
+            moves: watch::Sender::new(0),
+            doom: watch::Sender::new(false),
+        }
     }
 
     pub(crate) fn last_trouble(&self) -> Option<Trouble> {
@@ -45,23 +60,132 @@ impl Site {
         }
     }
 
-    /// An attempt to connect failed.
-    pub(crate) fn failed(&self, trouble: Trouble) {
-        let mut spoken = lock(&self.spoken);
-        if spoken.is_none_or(|at| at.elapsed() >= REMINDER) {
-            *spoken = Some(Instant::now());
-            let (address, why) = (&self.address, &trouble.why);
-            tracing::warn!(address, why, "Redis cannot be reached: trying again until it can");
+    /// Ends with the first refusal that is a reason not to go on.
+    pub(crate) async fn refuses(&self, is_enough: impl Fn(Refusal) -> bool) -> Refusal {
+        let mut refusal = self.refusal.subscribe();
+        let refused = refusal.wait_for(|refusal| refusal.is_some_and(&is_enough)).await;
+        match refused.ok().and_then(|refusal| *refusal) {
+            Some(refusal) => refusal,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// An attempt to connect for commands, begun at `since`, failed.
+    pub(crate) fn failed(&self, trouble: Trouble, since: Instant) {
+        if trouble.is_denied {
+            self.tell_refusal(Refusal::Denied, &trouble.why);
+        } else {
+            self.lost(&trouble.why, since);
         }
         self.trouble.send_replace(Some(trouble));
     }
 
-    /// An attempt to connect succeeded.
+    /// An attempt to connect for commands succeeded.
     pub(crate) fn reached(&self) {
-        if lock(&self.spoken).take().is_some() {
-            tracing::info!(address = self.address, "Redis is reached again");
-        }
         self.trouble.send_replace(None);
+    }
+
+    /// A connection ended.
+    pub(crate) fn broke(&self) {
+        lock(&self.contact).broke(Instant::now());
+        self.is_lost.store(true, Ordering::Release);
+    }
+
+    /// What was asked, or dialled, at `since` has no answer.
+    pub(crate) fn lost(&self, why: &str, since: Instant) {
+        let mut contact = lock(&self.contact);
+        let news = contact.lost(Instant::now(), since);
+        self.is_lost.store(contact.is_lost(), Ordering::Release);
+        drop(contact);
+        let address = &self.address;
+        match news {
+            Some(News::Lost) => {
+                tracing::warn!("lost contact with {address}: {why}: trying again until it answers");
+            }
+            Some(_) => tracing::warn!("no contact with {address} yet: {why}: trying again until it answers"),
+            None => {}
+        }
+    }
+
+    /// The server answered something.
+    pub(crate) fn answered(&self) {
+        if !self.is_lost.load(Ordering::Acquire) {
+            return;
+        }
+        let mut contact = lock(&self.contact);
+        let news = contact.answered(Instant::now());
+        self.is_lost.store(false, Ordering::Release);
+        drop(contact);
+        let address = &self.address;
+        match news {
+            Some(News::Regained(after)) => {
+                tracing::info!("{address} answers again after {:.1} s", after.as_secs_f64());
+            }
+            Some(News::Found(after)) => {
+                tracing::info!("{address} answers after {:.1} s", after.as_secs_f64());
+            }
+            _ => {}
+        }
+    }
+
+    /// These are the answers of a server to which a connection was made after so many moves.
+    pub(crate) fn heard(&self, replies: &[Reply], moves: u64) {
+        self.answered();
+        let mut latest = None;
+        for reply in replies {
+            let Reply::Refused(why) = reply else { continue };
+            if *why == Refusal::NoScript || latest.replace(*why) == Some(*why) {
+                continue;
+            }
+            self.tell_refusal(*why, &why.to_string());
+            if why.is_lasting() {
+                self.refusal.send_replace(Some(*why));
+            }
+            if why.asks_for_another_server() {
+                self.leave(moves);
+            }
+        }
+    }
+
+    fn tell_refusal(&self, why: Refusal, said: &str) {
+        if lock(&self.contact).refused(Instant::now(), why) {
+            let address = &self.address;
+            if why.asks_for_another_server() {
+                tracing::warn!("{address}: {said}: connecting anew, since it may lead to another by now");
+            } else {
+                tracing::warn!("{address}: {said}: trying again");
+            }
+        }
+    }
+
+    fn leave(&self, moves: u64) {
+        let mut contact = lock(&self.contact);
+        if contact.leave(Instant::now(), moves) {
+            self.moves.send_replace(contact.moves());
+        }
+    }
+
+    /// How often all connections were given up: those made before are used no longer.
+    pub(crate) fn moves(&self) -> u64 {
+        *self.moves.borrow()
+    }
+
+    /// Ends when connections that were made after so many moves are given up.
+    pub(crate) async fn moves_on(&self, moves: u64) {
+        if self.moves.subscribe().wait_for(|now| *now != moves).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    pub(crate) fn doom(&self) {
+        self.doom.send_replace(true);
+    }
+
+    /// Ends when a test wants to see the engines panic.
+    pub(crate) async fn doomed(&self) {
+        if self.doom.subscribe().wait_for(|is_so| *is_so).await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 
     pub(crate) fn not_sent(&self, why: Option<Refusal>) -> Error {

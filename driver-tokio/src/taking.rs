@@ -63,7 +63,7 @@ impl Taking {
             lease_ms: millis(self.lease),
             wait_ms: millis(self.wait),
         };
-        self.office.desk.take(take, self.wait + self.office.limits.timeout).await
+        self.office.desk.take(take, self.wait.saturating_add(self.office.limits.timeout)).await
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tower::{Layer, Service};
 
 use crate::client::Office;
-use crate::inbox::{Desk, Stop};
+use crate::inbox::{Desk, Signal, Stop};
 use crate::invalid::{self, millis};
 use crate::owner::{self, Plan};
 use crate::runner::{Route, Runner};
@@ -71,6 +71,9 @@ pub struct Worker<S = ()> {
     recorder: Option<FlightRecorder>,
     refused: Option<Error>,
 }
+
+/// How long the drop of a worker waits for its jobs to be given back.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// How a queue shares a worker with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -278,13 +281,13 @@ impl<S> Worker<S> {
     /// Runs until `shutdown` ends, with whatever, or the client is closed; then takes no more jobs and waits for those that run. What
     /// still runs when the grace is over is aborted and given back, its attempt unspent.
     ///
-    /// Fails only before it begins: on a name or a limit that cannot be used. When its future is dropped, what runs is
-    /// aborted and given back at once.
+    /// Fails before it begins, on a name or a limit that cannot be used, and with [`Error::EnginePanicked`], a bug: then
+    /// the leases of what runs are lost. When its future is dropped, what runs is aborted and given back at once; the drop
+    /// blocks its thread until that is done, for a second at most, so that a process may end after it.
     pub async fn run_until(self, shutdown: impl Future) -> Result<(), Error> {
         let client_stop = self.office.desk.stop.subscribe();
         let desk = owner::start(self.plan()?)?;
-        until(desk, client_stop, shutdown).await;
-        Ok(())
+        until(desk, client_stop, shutdown).await
     }
 
     /// Begins at once, in the background.
@@ -339,28 +342,33 @@ impl<S> Worker<S> {
     }
 }
 
-async fn until(desk: Desk, mut client_stop: watch::Receiver<Stop>, shutdown: impl Future) {
-    let _now = StopNow(desk.stop.clone());
+async fn until(
+    desk: Desk,
+    mut client_stop: watch::Receiver<Stop>,
+    shutdown: impl Future,
+) -> Result<(), Error> {
+    let _now = StopNow(&desk);
     let closed = async {
         if client_stop.wait_for(|stop| *stop != Stop::Not).await.is_err() {
             std::future::pending::<()>().await;
         }
     };
-    let mut ended = desk.ended.clone();
     tokio::select! {
         _ = shutdown => {}
         () = closed => {}
-        _ = ended.changed() => {}
+        () = desk.site.doomed() => drop(desk.signals.send(Signal::Panic)),
+        _ = desk.ended() => {}
     }
     let _ = desk.stop.send(Stop::Drain);
-    let _ = ended.changed().await;
+    desk.ended().await
 }
 
 /// Stops an engine at once when nobody waits for its worker any more.
-struct StopNow(watch::Sender<Stop>);
+struct StopNow<'a>(&'a Desk);
 
-impl Drop for StopNow {
+impl Drop for StopNow<'_> {
     fn drop(&mut self) {
-        let _ = self.0.send(Stop::Now);
+        let _ = self.0.stop.send(Stop::Now);
+        self.0.join(FAREWELL);
     }
 }

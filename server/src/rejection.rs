@@ -42,7 +42,7 @@ pub(crate) fn problem(error: Error) -> Problem {
         Error::NotSent { .. } => Problem::not_sent(error),
         Error::Unknown { .. } => Problem::unknown(error),
         Error::Busy => Problem::busy(error),
-        Error::Closed => Problem::shutting_down(error),
+        Error::Closed | Error::EnginePanicked => Problem::shutting_down(error),
         Error::Refused { .. } => Problem::later("refused", error),
         Error::Denied { .. } => Problem::behind("denied", error),
         Error::Moved { .. } => Problem::moved(error),

@@ -6,6 +6,7 @@ pub mod chaos;
 mod descriptors;
 mod dump;
 pub mod edge;
+mod far;
 mod flavour;
 mod flood;
 pub mod fuzz;
@@ -30,6 +31,7 @@ pub mod sim;
 
 pub use descriptors::raise_descriptors;
 pub use dump::{Contents, Dump, dump_words, dumped};
+pub use far::Far;
 pub use flavour::Flavour;
 pub use flood::Flood;
 pub use http::{Http, Response};

@@ -7,6 +7,7 @@ mod line;
 mod plan;
 
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
@@ -42,7 +43,7 @@ pub struct Tally {
 
 #[derive(Debug)]
 struct Shared {
-    upstream: SocketAddr,
+    upstream: AtomicU16,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -69,7 +70,7 @@ impl Shim {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
         let port = listener.local_addr().expect("its address").port();
         let shared = Arc::new(Shared {
-            upstream: SocketAddr::from(([127, 0, 0, 1], upstream)),
+            upstream: upstream.into(),
             state: Mutex::new(State {
                 plan: Plan::default(),
                 random: Random::new(seed),
@@ -124,6 +125,11 @@ impl Shim {
         self.shared.cut(Line::is_subscription);
     }
 
+    /// New connections lead to the server on this port of 127.0.0.1; those there are stay.
+    pub fn lead_to(&self, upstream: u16) {
+        self.shared.upstream.store(upstream, Ordering::SeqCst);
+    }
+
     /// What it has done so far.
     pub fn tally(&self) -> Tally {
         self.shared.state().tally
@@ -151,7 +157,8 @@ impl Shared {
                 return;
             }
             let Ok(client) = client else { continue };
-            let server = TcpStream::connect_timeout(&self.upstream, PATIENCE).ok();
+            let upstream = SocketAddr::from(([127, 0, 0, 1], self.upstream.load(Ordering::SeqCst)));
+            let server = TcpStream::connect_timeout(&upstream, PATIENCE).ok();
             let Some(server) = server.filter(|_| !state.plan.refuse) else {
                 state.tally.refused += 1;
                 let _ = client.shutdown(Shutdown::Both);

@@ -11,7 +11,7 @@ pub enum Refusal {
     NotConnected,
     /// The server is reading its data from disk.
     Loading,
-    /// The server is a replica, or refuses writes.
+    /// The server is a replica.
     ReadOnly,
     /// The server's memory is full.
     OutOfMemory,
@@ -27,6 +27,24 @@ pub enum Refusal {
     Denied,
     /// The server runs a script that does not end, or a part of the cluster is down.
     Unavailable,
+    /// The server takes no writes that it could not keep: it cannot write to disk, or lacks replicas.
+    NotKept,
+    /// The server is a node of a Redis Cluster, and another node holds the key.
+    Moved,
+}
+
+impl Refusal {
+    /// Whether another server, which would not refuse, may answer at the same address by now: the primary, where this one
+    /// is a replica, or the one that took over, where this one is only loading its data. Connections are to be made anew,
+    /// and the name of the address resolved again.
+    pub fn asks_for_another_server(self) -> bool {
+        matches!(self, Refusal::ReadOnly | Refusal::Loading)
+    }
+
+    /// Whether it lasts until somebody changes something: there is no use in waiting for the server to start.
+    pub fn is_lasting(self) -> bool {
+        matches!(self, Refusal::Denied | Refusal::Moved)
+    }
 }
 
 /// Classifies a server's error; `None` means that the command may have run.
@@ -37,17 +55,20 @@ pub fn refusal(error: &str) -> Option<Refusal> {
     if let Some((_, cause)) =
         error.strip_prefix("ERR Error running script").and_then(|text| text.split_once(": -"))
     {
-        return refusal(cause).filter(|meaning| matches!(meaning, Refusal::OutOfMemory | Refusal::ReadOnly));
+        let of_a_write = [Refusal::OutOfMemory, Refusal::ReadOnly, Refusal::NotKept];
+        return refusal(cause).filter(|meaning| of_a_write.contains(meaning));
     }
     let code = error.split([' ', ':']).next().unwrap_or_default();
     match code {
         "NOSCRIPT" => Some(Refusal::NoScript),
         "LOADING" => Some(Refusal::Loading),
-        "READONLY" | "MISCONF" | "NOREPLICAS" => Some(Refusal::ReadOnly),
+        "READONLY" | "MASTERDOWN" => Some(Refusal::ReadOnly),
+        "MISCONF" | "NOREPLICAS" => Some(Refusal::NotKept),
         "OOM" => Some(Refusal::OutOfMemory),
         "NOAUTH" | "WRONGPASS" => Some(Refusal::Denied),
         "NOPERM" if !error.contains("script:") => Some(Refusal::Denied),
-        "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" | "MOVED" | "ASK" | "BUSY" => Some(Refusal::Unavailable),
+        "CLUSTERDOWN" | "TRYAGAIN" | "BUSY" => Some(Refusal::Unavailable),
+        "MOVED" | "ASK" => Some(Refusal::Moved),
         "ERR" if error.contains("max daily request limit") || error.contains("max requests limit") => {
             Some(Refusal::Quota)
         }
@@ -63,16 +84,21 @@ impl fmt::Display for Refusal {
             Refusal::NoScript => "Redis does not know the script",
             Refusal::NotConnected => "there is no connection to Redis",
             Refusal::Loading => "Redis is still loading its data",
-            Refusal::ReadOnly => {
-                "Redis refuses writes: it is a replica, lacks replicas of its own, or cannot write to disk"
-            }
+            Refusal::ReadOnly => "Redis refuses writes: it is a replica",
             Refusal::OutOfMemory => "Redis is out of memory: raise maxmemory or remove data",
             Refusal::Quota => "the quota of the Redis provider is used up",
             Refusal::Throttled => "the Redis provider wants fewer requests for a while",
             Refusal::TooLarge => "the request is larger than the Redis provider takes: send smaller jobs",
             Refusal::Rejected => "there is no REST endpoint of Redis at this address: check its URL",
             Refusal::Denied => "Redis denies access: check user, password and ACL",
-            Refusal::Unavailable => "Redis is busy, or a part of its cluster is down",
+            Refusal::Unavailable => {
+                "Redis is busy with a script, or it is a node of a Redis Cluster of which a part is down"
+            }
+            Refusal::NotKept => "Redis refuses writes: it cannot write to disk, or lacks replicas of its own",
+            Refusal::Moved => {
+                "another node of this Redis Cluster holds the keys, and Redis Cluster is not driven yet: use a Redis \
+                 that holds all keys"
+            }
         })
     }
 }
@@ -97,6 +123,20 @@ mod tests {
                 "ERR Error running script (call to f_00): @user_script:2: @user_script: 2: -NOPERM denied",
                 None,
             ),
+            ("READONLY You can't write against a read only replica. script: 1", Some(Refusal::ReadOnly)),
+            (
+                "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+                Some(Refusal::ReadOnly),
+            ),
+            ("MISCONF Redis is configured to save RDB snapshots, but", Some(Refusal::NotKept)),
+            ("NOREPLICAS Not enough good replicas to write.", Some(Refusal::NotKept)),
+            (
+                "ERR Error running script (call to f_00): @user_script:2: @user_script: 2: -MISCONF Redis is",
+                Some(Refusal::NotKept),
+            ),
+            ("MOVED 3999 127.0.0.1:6381", Some(Refusal::Moved)),
+            ("ASK 3999 127.0.0.1:6381", Some(Refusal::Moved)),
+            ("CLUSTERDOWN Hash slot not served", Some(Refusal::Unavailable)),
             ("NOPERM User x has no permissions to run the 'evalsha' command", Some(Refusal::Denied)),
             ("NOPERM denied script: 1, on @user_script:1.", None),
             ("ERR user_script:1: attempt to index a nil value script: 1", None),

@@ -1,7 +1,7 @@
 //! The making of an engine, and of all that works for it.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use delayline_core::recording::Recorded;
@@ -35,7 +35,7 @@ pub(crate) struct Plan {
 /// Makes an engine: on a thread of its own; on the caller's runtime if a test holds the time.
 pub(crate) fn start(plan: Plan) -> Result<Desk, Error> {
     let is_test = plan.store.held().is_some();
-    let (engine, desk, crew) = Crew::hire(plan)?;
+    let (engine, mut desk, crew) = Crew::hire(plan)?;
     if is_test {
         let runtime = Handle::try_current().map_err(|_| Invalid::NoRuntime)?;
         runtime.spawn(crew.work(engine));
@@ -46,8 +46,14 @@ pub(crate) fn start(plan: Plan) -> Result<Desk, Error> {
         .enable_all()
         .build()
         .map_err(|error| refused(&error))?;
+    let (done, is_done) = std::sync::mpsc::channel();
+    desk.thread = Some(Mutex::new(is_done));
     let thread = std::thread::Builder::new().name("delayline".to_owned());
-    thread.spawn(move || runtime.block_on(crew.work(engine))).map_err(|error| refused(&error))?;
+    let work = move || {
+        let _done: std::sync::mpsc::Sender<()> = done;
+        runtime.block_on(crew.work(engine));
+    };
+    thread.spawn(work).map_err(|error| refused(&error))?;
     Ok(desk)
 }
 

@@ -2,7 +2,7 @@ use std::time::{Duration, Instant};
 
 use delayline_tokio::{AddressError, Client, Error, Shards};
 
-use crate::server::Server;
+use crate::server::{Server, admin, free_port};
 use crate::{eventually, said};
 
 const ANN: [&str; 7] = ["--user", "ann", "on", ">s3cret", "~*", "&*", "+@all"];
@@ -98,15 +98,14 @@ async fn a_redis_that_is_not_there_yet_is_waited_for_in_words() {
     server.kill();
     let connecting = tokio::spawn(async move { Client::connect(&url).await });
     let address = server.url();
-    let waits =
-        |said: &str| said.lines().any(|line| line.contains("cannot be reached") && line.contains(&address));
+    let waits = |said: &str| said.lines().any(|line| line.contains("no contact") && line.contains(&address));
     eventually("it says that it waits", async || waits(&said())).await;
     assert!(!connecting.is_finished());
     server.start();
     let client = connecting.await.unwrap().unwrap();
     client.bytes("orders").unwrap().publish_bytes("x").await.unwrap();
     let said = said();
-    let again = |line: &str| line.contains("reached again") && line.contains(&address);
+    let again = |line: &str| line.contains("answers after") && line.contains(&address);
     assert!(said.lines().any(again), "{said}");
     assert!(!said.contains("s3cret"), "{said}");
 }
@@ -148,4 +147,77 @@ async fn a_user_without_info_is_let_in() {
     let client = Client::connect(&server.url().replace("127", "ann:x@127")).await.unwrap();
     assert_eq!(client.redis_version(), None);
     client.bytes("orders").unwrap().publish_bytes("x").await.unwrap();
+}
+
+/// Connections are made, and nothing ever answers: as behind a firewall that drops what it does not like.
+#[tokio::test]
+async fn a_black_hole_is_waited_for_as_long_as_was_said() {
+    let hole = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("redis://{}/", hole.local_addr().unwrap());
+    let begun = Instant::now();
+    let refused = Client::builder().connect_timeout(Duration::from_secs(1)).connect(&url).await.unwrap_err();
+    let took = begun.elapsed();
+    assert!(matches!(&refused, Error::Unreachable { .. }), "{refused}");
+    assert!((Duration::from_secs(1)..Duration::from_secs(3)).contains(&took), "{took:?}");
+}
+
+#[tokio::test]
+async fn a_redis_that_is_missing_is_an_error_after_ten_seconds() {
+    let url = format!("redis://127.0.0.1:{}/", free_port());
+    let connecting = tokio::time::timeout(Duration::from_secs(30), Client::connect(&url));
+    let begun = Instant::now();
+    let missing = connecting.await.expect("it does not wait for ever").unwrap_err();
+    assert!(begun.elapsed() >= Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(matches!(missing, Error::Unreachable { .. }), "{missing}");
+    assert_eq!(format!("{missing:?}"), missing.to_string(), "as `main` shows it");
+}
+
+/// Nodes of a Redis Cluster that share the slots, each of which a client is led to: never a queue of which some shards
+/// cannot be reached, never a wait for what does not pass.
+#[tokio::test]
+async fn a_redis_cluster_is_refused_in_words() {
+    let nodes: Vec<Server> = (0..2).map(|_| cluster_node()).collect();
+    let (address, bus) = (nodes[1].address(), nodes[1].option("--cluster-port").to_owned());
+    admin(&nodes[0], &["CLUSTER", "MEET", "127.0.0.1", &address.port().to_string(), &bus]).await;
+    admin(&nodes[0], &["CLUSTER", "ADDSLOTSRANGE", "0", "8191"]).await;
+    admin(&nodes[1], &["CLUSTER", "ADDSLOTSRANGE", "8192", "16383"]).await;
+    for node in &nodes {
+        eventually("the cluster is whole", async || {
+            admin(node, &["CLUSTER", "INFO"]).await.contains("cluster_state:ok")
+        })
+        .await;
+    }
+    for node in &nodes {
+        let begun = Instant::now();
+        let url = node.url();
+        let connecting = Client::builder().shards(16).connect(&url);
+        let refused = tokio::time::timeout(Duration::from_secs(20), connecting).await;
+        let refused =
+            refused.expect("it does not wait for ever").expect_err("half of the shards are elsewhere");
+        assert!(refused.to_string().contains("Redis Cluster"), "{refused}");
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_holds_a_whole_cluster_serves() {
+    let node = cluster_node();
+    let builder = || Client::builder().connect_timeout(Duration::from_secs(2));
+    let down = builder().connect(&node.url()).await.expect_err("it holds no slots");
+    assert!(down.to_string().contains("Redis Cluster"), "{down}");
+    admin(&node, &["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]).await;
+    eventually("the cluster is whole", async || {
+        admin(&node, &["CLUSTER", "INFO"]).await.contains("cluster_state:ok")
+    })
+    .await;
+    let client = builder().shards(16).connect(&node.url()).await.unwrap();
+    for number in 0..20 {
+        let queue = client.bytes(format!("orders-{number}")).unwrap();
+        queue.publish_bytes("x").await.unwrap();
+        assert_eq!(queue.take().wait(Duration::from_secs(20)).await.unwrap().len(), 1);
+    }
+}
+
+fn cluster_node() -> Server {
+    Server::with(&["--cluster-enabled", "yes", "--cluster-port", &free_port().to_string()])
 }

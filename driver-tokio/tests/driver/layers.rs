@@ -9,12 +9,14 @@ use tower::layer::layer_fn;
 use tower::timeout::TimeoutLayer;
 use tower::{ServiceExt, service_fn};
 
+use crate::eventually;
 use crate::running::{HOUR, NotSent, end, is_in, reason, run, tell};
 
 on_both_stores! {
     a_timeout_is_a_failed_attempt
     the_last_layer_is_the_outermost
     layers_see_the_error_itself
+    a_layer_s_own_error_keeps_what_the_failure_in_it_says
     a_tower_service_handles_jobs
 }
 
@@ -87,6 +89,52 @@ async fn layers_see_the_error_itself(client: Client) {
         is_in(&queue, what, place).await;
         assert_eq!(reason(&queue, what).await, "the mail was not sent: no route");
     }
+    end(client, running).await;
+}
+
+/// What a layer makes of a handler's error.
+#[derive(Debug)]
+struct Wrapped(BoxError);
+
+impl std::fmt::Display for Wrapped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the circuit is open")
+    }
+}
+
+impl std::error::Error for Wrapped {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&*self.0)
+    }
+}
+
+async fn a_layer_s_own_error_keeps_what_the_failure_in_it_says(client: Client) {
+    async fn handle(Job(what): Job<String>) -> Result<(), Failure> {
+        match &*what {
+            "retry" => Err("no")?,
+            "after" => Err(Failure::retry_after(HOUR, "no")),
+            "snooze" => Err(Failure::snooze(HOUR)),
+            _ => Err(Failure::bury("no")),
+        }
+    }
+    let queue = client.queue::<String>("mails").unwrap();
+    let wrapping = || layer_fn(|service: JobService| service.map_err(Wrapped));
+    let running = run(Worker::new(&client).layer(wrapping()).layer(wrapping()).queue(&queue, handle));
+    for (what, place, attempts) in [
+        ("retry", Place::Dead, 1),
+        ("after", Place::Delayed, 1),
+        ("snooze", Place::Delayed, 0),
+        ("bury", Place::Dead, 1),
+    ] {
+        let most = if what == "retry" { 1 } else { 5 };
+        queue.publish(&what.into()).id(what).attempts(most).backoff(Backoff::None).await.unwrap();
+        eventually(what, async || {
+            let job = queue.inspect(what).await.unwrap().unwrap();
+            job.place == place && job.attempt() == attempts && job.deliveries() > 0
+        })
+        .await;
+    }
+    assert_eq!(reason(&queue, "bury").await, "the circuit is open: no");
     end(client, running).await;
 }
 

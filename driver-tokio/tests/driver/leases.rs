@@ -7,6 +7,7 @@ use delayline_tokio::{
 };
 
 use crate::eventually;
+use crate::outages::slow;
 use crate::running::{HOUR, Teller, end, run, tell};
 use crate::server::Server;
 
@@ -17,7 +18,7 @@ on_both_stores! {
 }
 
 /// Tells when it is dropped.
-struct Dropped(Teller<&'static str>);
+pub(crate) struct Dropped(pub(crate) Teller<&'static str>);
 
 impl Drop for Dropped {
     fn drop(&mut self) {
@@ -153,4 +154,59 @@ async fn a_lease_that_ends_while_redis_stands_still_aborts_the_handler() {
     assert_eq!(told.recv().await.unwrap(), "begun again");
     assert_eq!(queue.stats(0).await.unwrap().counters.ended, 1);
     end(client, running).await;
+}
+
+/// The process may end as soon as its runtime has: what a worker held is given back by then, though Redis is far away.
+#[test]
+fn a_worker_that_is_dropped_with_its_runtime_has_given_its_jobs_back() {
+    let server = Server::spawn();
+    let runtime = || tokio::runtime::Runtime::new().unwrap();
+    let (outer, inner) = (runtime(), runtime());
+    let (url, near) = outer.block_on(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("redis://{}/", listener.local_addr().unwrap());
+        tokio::spawn(slow(listener, server.address(), Duration::from_millis(50)));
+        (url, Client::connect(&server.url()).await.unwrap())
+    });
+    inner.block_on(async {
+        let client = Client::connect(&url).await.unwrap();
+        let queue = client.queue::<String>("dropped").unwrap();
+        let (teller, mut told) = tell();
+        let handler = move || {
+            teller.tell("begun");
+            std::future::pending::<()>()
+        };
+        drop(run(Worker::new(&client).queue(&queue, handler)));
+        queue.publish(&"x".into()).id("x").await.unwrap();
+        assert_eq!(told.recv().await.unwrap(), "begun");
+    });
+    let begun = std::time::Instant::now();
+    drop(inner);
+    let took = begun.elapsed();
+    let job = outer.block_on(near.queue::<String>("dropped").unwrap().inspect("x")).unwrap().unwrap();
+    assert_eq!((job.place, job.attempt(), job.deliveries()), (Place::Ready, 0, 1));
+    println!("given back in {took:?}");
+}
+
+/// A Redis that is away keeps nobody longer than a second.
+#[test]
+fn a_worker_that_is_dropped_while_redis_is_away_lets_its_process_end() {
+    let mut server = Server::spawn();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let client = Client::connect(&server.url()).await.unwrap();
+        let queue = client.queue::<String>("dropped").unwrap();
+        let (teller, mut told) = tell();
+        let handler = move || {
+            teller.tell("begun");
+            std::future::pending::<()>()
+        };
+        drop(run(Worker::new(&client).queue(&queue, handler)));
+        queue.publish(&"x".into()).id("x").await.unwrap();
+        assert_eq!(told.recv().await.unwrap(), "begun");
+    });
+    server.kill();
+    let begun = std::time::Instant::now();
+    drop(runtime);
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }

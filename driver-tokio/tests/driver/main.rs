@@ -26,6 +26,8 @@ macro_rules! on_both_stores {
 
 mod connecting;
 #[cfg(feature = "memory")]
+mod durations;
+#[cfg(feature = "memory")]
 mod handlers;
 #[cfg(feature = "memory")]
 mod layers;
@@ -33,12 +35,16 @@ mod layers;
 mod leases;
 mod outages;
 #[cfg(feature = "memory")]
+mod panics;
+#[cfg(feature = "memory")]
 mod recorder;
 #[cfg(feature = "memory")]
 mod running;
 #[cfg(feature = "memory")]
 mod scenarios;
 mod server;
+#[cfg(target_os = "linux")]
+mod sockets;
 #[cfg(feature = "tls")]
 mod tls;
 #[cfg(feature = "memory")]

@@ -10,8 +10,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 
-use crate::eventually;
-use crate::server::Server;
+use crate::server::{Server, admin};
+use crate::{eventually, said};
 
 /// Three times killed and restarted under load: every job that a publisher was told is accepted runs, and what was
 /// accepted but not known to be is published once, since it is the same request.
@@ -102,21 +102,25 @@ async fn who_fails_fast_is_told_that_too_much_waits() {
     let client = Client::builder().fail_fast(true).backlog(4, 64 << 20).connect(&server.url()).await.unwrap();
     let queue = client.bytes("orders").unwrap();
     server.kill();
-    let body = vec![0u8; 1 << 20];
     let publishing: Vec<_> = (0..100)
-        .map(|_| {
-            let publish = queue.publish_bytes(body.clone());
+        .map(|number| {
+            let publish = queue.publish_bytes(vec![0u8; if number % 2 == 0 { 1 } else { 1 << 20 }]);
             tokio::spawn(async move { publish.await })
         })
         .collect();
-    let mut busy = 0;
-    eventually("some are refused", async || publishing.iter().any(tokio::task::JoinHandle::is_finished))
-        .await;
+    let refused = || publishing.iter().filter(|publishing| publishing.is_finished()).count();
+    eventually("all but the backlog are refused", async || refused() == 96).await;
     server.start();
+    let (mut busy, mut accepted) = (0, 0);
     for published in publishing {
-        busy += usize::from(published.await.unwrap() == Err(Error::Busy));
+        match published.await.unwrap() {
+            Ok(_) => accepted += 1,
+            Err(Error::Busy) => busy += 1,
+            Err(other) => panic!("{other}"),
+        }
     }
-    assert!((1..100).contains(&busy), "{busy}");
+    assert_eq!((busy, accepted), (96, 4));
+    assert_eq!(queue.stats(0).await.unwrap().ready, 4);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -176,16 +180,6 @@ async fn rights_that_are_taken_away_and_given_back_need_nobody() {
     running.await.unwrap().unwrap();
 }
 
-async fn admin(server: &Server, words: &[&str]) {
-    let client = delayline_tokio::redis::Client::open(server.url()).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-    let mut command = delayline_tokio::redis::cmd(words[0]);
-    for word in &words[1..] {
-        command.arg(*word);
-    }
-    command.exec_async(&mut connection).await.unwrap();
-}
-
 /// Every byte takes its time in both directions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_redis_costs_time_and_no_more() {
@@ -214,7 +208,7 @@ async fn a_slow_redis_costs_time_and_no_more() {
     proxy.abort();
 }
 
-async fn slow(listener: TcpListener, to: SocketAddr, each_way: Duration) {
+pub(crate) async fn slow(listener: TcpListener, to: SocketAddr, each_way: Duration) {
     loop {
         let (client, _) = listener.accept().await.unwrap();
         let server = TcpStream::connect(to).await.unwrap();
@@ -237,6 +231,7 @@ async fn trickle(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unp
 /// A connection that swallows everything, as one whose route has gone, is given up for a new one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_that_stays_open_and_silent_is_given_up() {
+    let _ = said();
     let server = Server::spawn();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("redis://{}/", listener.local_addr().unwrap());
@@ -258,6 +253,10 @@ async fn a_connection_that_stays_open_and_silent_is_given_up() {
     queue.publish_bytes("y").await.unwrap();
     told.recv().await.unwrap();
     println!("runs again {:?} after the connections fell silent", begun.elapsed());
+    eventually("the outage and its end are told", async || told_of(&url).len() >= 2).await;
+    let told = told_of(&url);
+    assert!(told[0].contains("lost contact") && told[0].contains("no answer"), "{told:?}");
+    assert!(told[1].contains("answers again after") && told.len() == 2, "{told:?}");
     client.close().await;
     running.await.unwrap().unwrap();
     proxy.abort();
@@ -284,4 +283,61 @@ async fn forward(listener: TcpListener, to: SocketAddr, is_cut: watch::Receiver<
             std::future::pending::<()>().await;
         });
     }
+}
+
+/// What was logged of contact with this address.
+fn told_of(url: &str) -> Vec<String> {
+    let said = said()();
+    let about = said.lines().filter(|line| line.contains(url.trim_end_matches('/')));
+    about.filter(|line| line.contains("contact") || line.contains("again after")).map(str::to_owned).collect()
+}
+
+/// Two outages, each told once when it begins and once when it ends, however many attempts and connections there were;
+/// a worker that has nothing to do tells it too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outage_is_told_once_and_so_is_its_end() {
+    let _ = said();
+    let mut server = Server::spawn();
+    let url = server.url();
+    let client = Client::connect(&url).await.unwrap();
+    let queue = client.bytes("orders").unwrap();
+    let running = tokio::spawn(Worker::new(&client).queue(&queue, async || {}).run());
+    queue.publish_bytes("x").await.unwrap();
+    for outage in [1, 2] {
+        server.kill();
+        eventually("it is told", async || told_of(&url).len() == 2 * outage - 1).await;
+        let refused = queue.publish_bytes("x").timeout(Duration::from_secs(1)).await;
+        assert!(matches!(refused, Err(Error::NotSent { .. } | Error::Unknown { .. })), "{refused:?}");
+        server.start();
+        eventually("its end is told", async || told_of(&url).len() == 2 * outage).await;
+        queue.publish_bytes("x").await.unwrap();
+    }
+    let told = told_of(&url);
+    for (outage, lines) in told.chunks(2).enumerate() {
+        assert!(lines[0].contains("WARN") && lines[0].contains("refused"), "{outage}: {told:?}");
+        assert!(lines[1].contains("INFO"), "{outage}: {told:?}");
+    }
+    assert_eq!(told.len(), 4, "{told:?}");
+    client.close().await;
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_refuses_is_told_of_once_a_minute() {
+    let said = said();
+    let server = Server::with(&["--maxmemory", "64mb"]);
+    let client = Client::connect(&server.url()).await.unwrap();
+    let queue = client.bytes("orders").unwrap();
+    queue.publish_bytes("x").await.unwrap();
+    admin(&server, &["CONFIG", "SET", "maxmemory", "1mb"]).await;
+    for _ in 0..5 {
+        let full = queue.publish_bytes("x").timeout(Duration::from_millis(300)).await;
+        assert!(matches!(full, Err(Error::NotSent { why: Some(Refusal::OutOfMemory), .. })), "{full:?}");
+    }
+    let said = said();
+    let address = server.url();
+    let lines: Vec<_> =
+        said.lines().filter(|line| line.contains(&address) && line.contains("out of memory")).collect();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].contains("WARN"), "{lines:?}");
 }

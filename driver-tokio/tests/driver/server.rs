@@ -3,6 +3,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use delayline_tokio::redis;
+
 /// A Redis of a test's own, on a free port, that keeps its data over restarts.
 pub(crate) struct Server {
     port: u16,
@@ -32,6 +34,12 @@ impl Server {
 
     pub(crate) fn address(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.port))
+    }
+
+    /// What was given for this option.
+    pub(crate) fn option(&self, name: &str) -> &str {
+        let place = self.options.iter().position(|option| option == name).unwrap();
+        &self.options[place + 1]
     }
 
     pub(crate) fn socket(&self) -> String {
@@ -73,6 +81,18 @@ impl Server {
         let pid = self.process.as_ref().unwrap().id().to_string();
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
     }
+}
+
+/// Tells the server something, and answers what it said, if that is a text.
+pub(crate) async fn admin(server: &Server, words: &[&str]) -> String {
+    let client = redis::Client::open(server.url()).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut command = redis::cmd(words[0]);
+    for word in &words[1..] {
+        command.arg(*word);
+    }
+    let said: redis::Value = command.query_async(&mut connection).await.unwrap();
+    redis::from_redis_value(said).unwrap_or_default()
 }
 
 pub(crate) fn free_port() -> u16 {

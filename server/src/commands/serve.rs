@@ -138,6 +138,12 @@ impl Server {
         self.listener.address()
     }
 
+    /// Its client, for whoever tests what becomes of it.
+    #[doc(hidden)]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// Its routes without its listener, for whoever calls them in process.
     #[doc(hidden)]
     pub fn router(&self) -> Router {
@@ -161,6 +167,7 @@ impl Server {
             served = listener.serve(router, close, stop) => served?,
             () = recorder::keep_up() => {}
             failed = saving(recording.as_ref()) => failed?,
+            panicked = client.failed() => return Err(panicked.into()),
         }
         client.close().await;
         if let Some(recording) = &recording {

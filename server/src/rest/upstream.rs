@@ -4,13 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use delayline_tokio::redis::aio::MultiplexedConnection;
-use delayline_tokio::redis::io::tcp::TcpSettings;
-use delayline_tokio::redis::io::tcp::socket2::TcpKeepalive;
 use delayline_tokio::redis::{
     AsyncConnectionConfig, Client, Cmd, ErrorKind, IntoConnectionInfo, Pipeline, ProtocolVersion, RedisError,
     Value, cmd,
 };
-use delayline_tokio::{AddressError, Error, Span};
+use delayline_tokio::{AddressError, Error, Span, tuned};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -24,8 +22,6 @@ use crate::seldom::Seldom;
 const ATTEMPT: Duration = Duration::from_secs(2);
 /// How long it waits at the start until it tries again to connect.
 const AGAIN: Duration = Duration::from_millis(250);
-/// How long a connection may be idle until it is asked whether it is alive.
-const KEEPALIVE: Duration = Duration::from_secs(15);
 /// What Redis says when it cannot work as it should, whoever asks.
 const TROUBLES: [&str; 7] = ["LOADING", "MASTERDOWN", "MISCONF", "NOPERM", "NOREPLICAS", "OOM", "READONLY"];
 
@@ -53,10 +49,8 @@ impl Upstream {
         let unusable = |_| Error::Address(AddressError::Form);
         let _ = rustls::crypto::ring::default_provider().install_default();
         let info = url.into_connection_info().map_err(unusable)?;
-        let tcp = TcpSettings::default().set_nodelay(true);
-        let tcp = tcp.set_keepalive(TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE));
         let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP2);
-        let info = info.set_tcp_settings(tcp).set_redis_settings(settings);
+        let info = tuned(info.set_redis_settings(settings));
         let rescue = Rescue::new(info.clone()).map_err(unusable)?;
         let client = Client::open(info).map_err(unusable)?;
         let address = client.get_connection_info().addr().to_string();

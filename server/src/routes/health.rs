@@ -8,9 +8,9 @@ use crate::rejection::Rejection;
 
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The process runs.
-pub(super) async fn healthz() -> &'static str {
-    "ok\n"
+/// The process runs, and can do its work.
+pub(super) async fn healthz(State(app): State<Shared>) -> Result<&'static str, Rejection> {
+    app.client.failure().map_or(Ok("ok\n"), |panicked| Err(panicked.into()))
 }
 
 /// Redis answers.

@@ -13,7 +13,7 @@ use super::value::{KINDS, value};
 
 pub(super) const QUEUES: [&str; 3] = ["a", "b", "c"];
 const IDS: [&str; 8] = ["1", "2", "3", "4", "5", "6", "7", "8"];
-const REFUSALS: [Refusal; 11] = [
+const REFUSALS: [Refusal; 13] = [
     Refusal::NoScript,
     Refusal::NotConnected,
     Refusal::Loading,
@@ -25,6 +25,8 @@ const REFUSALS: [Refusal; 11] = [
     Refusal::Rejected,
     Refusal::Denied,
     Refusal::Unavailable,
+    Refusal::NotKept,
+    Refusal::Moved,
 ];
 const INPUTS: usize = 400;
 

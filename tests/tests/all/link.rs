@@ -29,9 +29,9 @@ const ERRORS: [(&str, Refusal); 10] = [
     ("READONLY You can't write against a read only replica.", Refusal::ReadOnly),
     ("OOM command not allowed when used memory > 'maxmemory'.", Refusal::OutOfMemory),
     ("BUSY Redis is busy running a script.", Refusal::Unavailable),
-    ("MASTERDOWN Link with MASTER is down", Refusal::Unavailable),
+    ("MASTERDOWN Link with MASTER is down", Refusal::ReadOnly),
     ("CLUSTERDOWN The cluster is down", Refusal::Unavailable),
-    ("MOVED 3999 127.0.0.1:6381", Refusal::Unavailable),
+    ("MOVED 3999 127.0.0.1:6381", Refusal::Moved),
     ("TRYAGAIN Multiple keys request during rehashing of slot", Refusal::Unavailable),
     ("NOAUTH Authentication required.", Refusal::Denied),
 ];

@@ -4,6 +4,7 @@
 mod acl;
 mod conformance;
 mod coverage;
+mod demotion;
 mod edges;
 mod enumeration;
 mod fuzz;

@@ -9,6 +9,7 @@ mod deployment;
 mod edge_cost;
 mod footprint;
 mod idle;
+mod latency;
 mod lateness;
 mod life;
 mod memory;

@@ -1,7 +1,10 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use delayline_tokio::redis::aio::MultiplexedConnection;
-use delayline_tokio::redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisError, cmd};
+use delayline_tokio::redis::{
+    AsyncConnectionConfig, Client, Cmd, FromRedisValue, IntoConnectionInfo, RedisError, cmd,
+};
+use delayline_tokio::tuned;
 
 use super::finding::Finding;
 
@@ -18,7 +21,8 @@ pub(super) struct Wire {
 
 impl Wire {
     pub(super) async fn connect(url: &str) -> Result<Wire, String> {
-        let client = Client::open(url).map_err(|error| reason(&error))?;
+        let client = url.into_connection_info().and_then(|info| Client::open(tuned(info)));
+        let client = client.map_err(|error| reason(&error))?;
         let address = client.get_connection_info().addr().to_string();
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(PATIENCE))

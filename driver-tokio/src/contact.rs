@@ -1,0 +1,179 @@
+use std::time::{Duration, Instant};
+
+use delayline_core::Refusal;
+
+/// The least time between the beginnings of two outages that are told of.
+const LOSSES: Duration = Duration::from_secs(10);
+/// How often a refusal that goes on is told of.
+const REFUSALS: Duration = Duration::from_secs(60);
+/// The pauses before connections are made anew once more, since the server refuses still.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// After so long the next refusal is another matter.
+const CALM: Duration = Duration::from_secs(10);
+
+/// What is known of contact with Redis, over all connections of a client and its workers, and what is worth a log line:
+/// each outage once, and its end; a refusal once a minute.
+#[derive(Debug, Default)]
+pub(crate) struct Contact {
+    outage: Option<Outage>,
+    was_had: bool,
+    regained: Option<Instant>,
+    loss_told: Option<Instant>,
+    refusals_told: Vec<(Refusal, Instant)>,
+    moves: u64,
+    next_move: Option<Instant>,
+    pause: Duration,
+}
+
+#[derive(Debug)]
+struct Outage {
+    since: Instant,
+    is_told: bool,
+}
+
+/// What there is to say of an outage.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// There never was an answer so far.
+    Missing,
+    /// There are no answers any more.
+    Lost,
+    /// The first answer came after so long.
+    Found(Duration),
+    /// There are answers again, after so long.
+    Regained(Duration),
+}
+
+impl Contact {
+    pub(crate) fn is_lost(&self) -> bool {
+        self.outage.is_some()
+    }
+
+    /// A connection ended. That is no outage if the next one is made at once.
+    pub(crate) fn broke(&mut self, now: Instant) {
+        self.outage.get_or_insert(Outage { since: now, is_told: false });
+    }
+
+    /// There was no answer to what was asked at `since`, or no connection to what was dialled then.
+    pub(crate) fn lost(&mut self, now: Instant, since: Instant) -> Option<News> {
+        if self.regained.is_some_and(|regained| since < regained) {
+            return None;
+        }
+        let outage = self.outage.get_or_insert(Outage { since, is_told: false });
+        if outage.is_told || self.loss_told.is_some_and(|told| now < told + LOSSES) {
+            return None;
+        }
+        (outage.is_told, self.loss_told) = (true, Some(now));
+        Some(if self.was_had { News::Lost } else { News::Missing })
+    }
+
+    /// The server answered something.
+    pub(crate) fn answered(&mut self, now: Instant) -> Option<News> {
+        let was_had = std::mem::replace(&mut self.was_had, true);
+        let Outage { since, is_told } = self.outage.take()?;
+        self.regained = Some(now);
+        let after = now.saturating_duration_since(since);
+        is_told.then_some(if was_had { News::Regained(after) } else { News::Found(after) })
+    }
+
+    /// The server refused: whether that is to be told.
+    pub(crate) fn refused(&mut self, now: Instant, why: Refusal) -> bool {
+        let told = self.refusals_told.iter_mut().find(|(known, _)| *known == why);
+        match told {
+            Some((_, at)) if now < *at + REFUSALS => return false,
+            Some((_, at)) => *at = now,
+            None => self.refusals_told.push((why, now)),
+        }
+        true
+    }
+
+    /// How often all connections were given up, since another server may answer by now.
+    pub(crate) fn moves(&self) -> u64 {
+        self.moves
+    }
+
+    /// A connection made after so many moves met a server that another may have taken over from: whether all are to be
+    /// made anew. Pauses keep a server that goes on refusing from being dialled again and again.
+    pub(crate) fn leave(&mut self, now: Instant, moves: u64) -> bool {
+        if moves != self.moves || self.next_move.is_some_and(|next| now < next) {
+            return false;
+        }
+        let is_calm = self.next_move.is_none_or(|next| now > next + CALM);
+        self.pause = if is_calm { FIRST_PAUSE } else { (2 * self.pause).min(LONGEST_PAUSE) };
+        self.next_move = Some(now + self.pause);
+        self.moves += 1;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: Duration = Duration::from_secs(1);
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn an_outage_is_told_once_and_so_is_its_end() {
+        let (mut contact, start) = (Contact::default(), Instant::now());
+        assert_eq!(contact.lost(start, start), Some(News::Missing));
+        assert_eq!(contact.lost(start + S, start + S), None);
+        assert_eq!(contact.answered(start + 2 * S), Some(News::Found(2 * S)));
+        assert_eq!(contact.answered(start + 3 * S), None);
+        assert_eq!(contact.lost(start + 60 * S, start + 50 * S), Some(News::Lost));
+        assert_eq!(contact.answered(start + 61 * S), Some(News::Regained(11 * S)));
+        assert_eq!(
+            contact.lost(start + 62 * S, start + 55 * S),
+            None,
+            "an attempt of the outage that is over"
+        );
+        assert!(!contact.is_lost());
+    }
+
+    #[test]
+    fn a_connection_that_is_replaced_at_once_is_no_outage() {
+        let (mut contact, start) = (Contact::default(), Instant::now());
+        contact.answered(start);
+        contact.broke(start + S);
+        assert_eq!(contact.answered(start + S), None);
+        contact.broke(start + 2 * S);
+        assert_eq!(contact.lost(start + 3 * S, start + 3 * S), Some(News::Lost));
+        assert_eq!(contact.answered(start + 5 * S), Some(News::Regained(3 * S)));
+    }
+
+    #[test]
+    fn outages_that_follow_each_other_fast_are_told_when_they_last() {
+        let (mut contact, start) = (Contact::default(), Instant::now());
+        contact.answered(start);
+        assert_eq!(contact.lost(start, start), Some(News::Lost));
+        assert_eq!(contact.answered(start + S), Some(News::Regained(S)));
+        for second in 2..10 {
+            assert_eq!(contact.lost(start + second * S, start + 2 * S), None);
+        }
+        assert_eq!(contact.lost(start + 10 * S, start + 10 * S), Some(News::Lost));
+        assert_eq!(contact.answered(start + 11 * S), Some(News::Regained(9 * S)));
+    }
+
+    #[test]
+    fn each_refusal_is_told_once_a_minute() {
+        let (mut contact, start) = (Contact::default(), Instant::now());
+        let told = |contact: &mut Contact, second, why| contact.refused(start + second * S, why);
+        assert!(told(&mut contact, 0, Refusal::OutOfMemory));
+        assert!(!told(&mut contact, 59, Refusal::OutOfMemory));
+        assert!(told(&mut contact, 59, Refusal::ReadOnly));
+        assert!(told(&mut contact, 60, Refusal::OutOfMemory));
+        assert!(!told(&mut contact, 118, Refusal::ReadOnly));
+    }
+
+    #[test]
+    fn a_server_that_goes_on_refusing_is_left_ever_more_seldom() {
+        let (mut contact, start) = (Contact::default(), Instant::now());
+        let refusals = |contact: &mut Contact, ms: std::ops::Range<u32>| {
+            ms.filter(|ms| contact.leave(start + *ms * MS, contact.moves())).collect::<Vec<_>>()
+        };
+        assert_eq!(refusals(&mut contact, 0..10_000), [0, 250, 750, 1_750, 3_750, 5_750, 7_750, 9_750]);
+        assert_eq!(refusals(&mut contact, 30_000..31_000), [30_000, 30_250, 30_750], "calm in between");
+        assert!(!contact.leave(start + 60 * S, 0), "that connection is given up already");
+    }
+}
