@@ -194,7 +194,7 @@ impl ClientBuilder {
         let wanted = self.wanted()?;
         let prefix: Prefix = self.prefix.as_deref().map_or_else(|| Ok(Prefix::default()), str::parse)?;
         let mut shards = wanted.unwrap_or_default();
-        let site = Arc::new(Site::new(address.clone()));
+        let site = Arc::new(Site::new(address.clone(), !self.connect_timeout.is_zero()));
         let opening = Opening { builder: &self, store: &store, prefix: &prefix, site: &site };
         let mut desk = opening.start(shards)?;
         let found = opening.open(&desk, shards).await?;
@@ -219,7 +219,7 @@ impl ClientBuilder {
     #[cfg(feature = "memory")]
     pub(crate) fn at_once(self, store: Store, address: String) -> Result<Client, Error> {
         let (shards, prefix) = (Shards::default(), Prefix::default());
-        let site = Arc::new(Site::new(address));
+        let site = Arc::new(Site::new(address, true));
         let opening = Opening { builder: &self, store: &store, prefix: &prefix, site: &site };
         let desk = opening.start(shards)?;
         let ids = Ids::new(&store)?;

@@ -87,9 +87,10 @@ impl Client {
     /// `redis+unix:///path/to/socket[?db=..]`, or `memory://` (feature `memory`): a new store in this process, and
     /// `memory://name` the one of that name. Options: `?prefix=..&shards=..`.
     ///
-    /// Waits for a Redis that is not there yet, and says so in log lines;
-    /// [`connect_timeout`](ClientBuilder::connect_timeout) limits that. From then on, a Redis that goes away and comes
-    /// back needs no action.
+    /// Waits for a Redis that is not there yet, for 10 s unless [`connect_timeout`](ClientBuilder::connect_timeout) says
+    /// otherwise, and is [`Error::Unreachable`] then. From then on, a Redis that goes away and comes back needs no action,
+    /// nor does an address that leads to another server, the new primary: log lines (`tracing`) tell each outage once, and
+    /// its end.
     pub async fn connect(url: &str) -> Result<Client, Error> {
         Client::builder().connect(url).await
     }

@@ -32,22 +32,14 @@ struct Outage {
     is_told: bool,
 }
 
-/// What there is to say of an outage.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum News {
-    /// There never was an answer so far.
-    Missing,
-    /// There are no answers any more.
-    Lost,
-    /// The first answer came after so long.
-    Found(Duration),
-    /// There are answers again, after so long.
-    Regained(Duration),
-}
-
 impl Contact {
     pub(crate) fn is_lost(&self) -> bool {
         self.outage.is_some()
+    }
+
+    /// Whether there was an answer, ever.
+    pub(crate) fn was_had(&self) -> bool {
+        self.was_had
     }
 
     /// A connection ended. That is no outage if the next one is made at once.
@@ -55,30 +47,33 @@ impl Contact {
         self.outage.get_or_insert(Outage { since: now, is_told: false });
     }
 
-    /// There was no answer to what was asked at `since`, or no connection to what was dialled then.
-    pub(crate) fn lost(&mut self, now: Instant, since: Instant) -> Option<News> {
+    /// There was no answer to what was asked at `since`, or no connection to what was dialled then: whether that is to be
+    /// told.
+    pub(crate) fn lost(&mut self, now: Instant, since: Instant) -> bool {
         if self.regained.is_some_and(|regained| since < regained) {
-            return None;
+            return false;
         }
         let outage = self.outage.get_or_insert(Outage { since, is_told: false });
         if outage.is_told || self.loss_told.is_some_and(|told| now < told + LOSSES) {
-            return None;
+            return false;
         }
         (outage.is_told, self.loss_told) = (true, Some(now));
-        Some(if self.was_had { News::Lost } else { News::Missing })
+        true
     }
 
-    /// The server answered something.
-    pub(crate) fn answered(&mut self, now: Instant) -> Option<News> {
-        let was_had = std::mem::replace(&mut self.was_had, true);
+    /// The server answered something: after how long an outage, if that is to be told.
+    pub(crate) fn answered(&mut self, now: Instant) -> Option<Duration> {
+        self.was_had = true;
         let Outage { since, is_told } = self.outage.take()?;
         self.regained = Some(now);
-        let after = now.saturating_duration_since(since);
-        is_told.then_some(if was_had { News::Regained(after) } else { News::Found(after) })
+        is_told.then_some(now.saturating_duration_since(since))
     }
 
-    /// The server refused: whether that is to be told.
+    /// The server refused: whether that is to be told. Whoever is refused before there was an answer is told by an error.
     pub(crate) fn refused(&mut self, now: Instant, why: Refusal) -> bool {
+        if !self.was_had {
+            return false;
+        }
         let told = self.refusals_told.iter_mut().find(|(known, _)| *known == why);
         match told {
             Some((_, at)) if now < *at + REFUSALS => return false,
@@ -117,17 +112,13 @@ mod tests {
     #[test]
     fn an_outage_is_told_once_and_so_is_its_end() {
         let (mut contact, start) = (Contact::default(), Instant::now());
-        assert_eq!(contact.lost(start, start), Some(News::Missing));
-        assert_eq!(contact.lost(start + S, start + S), None);
-        assert_eq!(contact.answered(start + 2 * S), Some(News::Found(2 * S)));
+        assert!(contact.lost(start, start));
+        assert!(!contact.lost(start + S, start + S));
+        assert_eq!(contact.answered(start + 2 * S), Some(2 * S));
         assert_eq!(contact.answered(start + 3 * S), None);
-        assert_eq!(contact.lost(start + 60 * S, start + 50 * S), Some(News::Lost));
-        assert_eq!(contact.answered(start + 61 * S), Some(News::Regained(11 * S)));
-        assert_eq!(
-            contact.lost(start + 62 * S, start + 55 * S),
-            None,
-            "an attempt of the outage that is over"
-        );
+        assert!(contact.lost(start + 60 * S, start + 50 * S));
+        assert_eq!(contact.answered(start + 61 * S), Some(11 * S));
+        assert!(!contact.lost(start + 62 * S, start + 55 * S), "an attempt of the outage that is over");
         assert!(!contact.is_lost());
     }
 
@@ -138,26 +129,28 @@ mod tests {
         contact.broke(start + S);
         assert_eq!(contact.answered(start + S), None);
         contact.broke(start + 2 * S);
-        assert_eq!(contact.lost(start + 3 * S, start + 3 * S), Some(News::Lost));
-        assert_eq!(contact.answered(start + 5 * S), Some(News::Regained(3 * S)));
+        assert!(contact.lost(start + 3 * S, start + 3 * S));
+        assert_eq!(contact.answered(start + 5 * S), Some(3 * S));
     }
 
     #[test]
     fn outages_that_follow_each_other_fast_are_told_when_they_last() {
         let (mut contact, start) = (Contact::default(), Instant::now());
         contact.answered(start);
-        assert_eq!(contact.lost(start, start), Some(News::Lost));
-        assert_eq!(contact.answered(start + S), Some(News::Regained(S)));
+        assert!(contact.lost(start, start));
+        assert_eq!(contact.answered(start + S), Some(S));
         for second in 2..10 {
-            assert_eq!(contact.lost(start + second * S, start + 2 * S), None);
+            assert!(!contact.lost(start + second * S, start + 2 * S));
         }
-        assert_eq!(contact.lost(start + 10 * S, start + 10 * S), Some(News::Lost));
-        assert_eq!(contact.answered(start + 11 * S), Some(News::Regained(9 * S)));
+        assert!(contact.lost(start + 10 * S, start + 10 * S));
+        assert_eq!(contact.answered(start + 11 * S), Some(9 * S));
     }
 
     #[test]
     fn each_refusal_is_told_once_a_minute() {
         let (mut contact, start) = (Contact::default(), Instant::now());
+        assert!(!contact.refused(start, Refusal::Denied));
+        contact.answered(start);
         let told = |contact: &mut Contact, second, why| contact.refused(start + second * S, why);
         assert!(told(&mut contact, 0, Refusal::OutOfMemory));
         assert!(!told(&mut contact, 59, Refusal::OutOfMemory));

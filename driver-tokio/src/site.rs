@@ -6,7 +6,7 @@ use delayline_core::{Fault, Refusal, Reply};
 use tokio::sync::watch;
 
 use crate::Error;
-use crate::contact::{Contact, News};
+use crate::contact::Contact;
 use crate::link::lock;
 
 /// Where the jobs are kept, and whether it answers: for log lines, errors and all connections to it. Never has a
@@ -18,6 +18,8 @@ pub(crate) struct Site {
     /// The latest that lasts until somebody changes something.
     refusal: watch::Sender<Option<Refusal>>,
     contact: Mutex<Contact>,
+    /// Whether a server that is not there yet is waited for: else an error says that it is missing.
+    is_waited_for: bool,
     /// So that an ordinary answer costs no lock.
     is_lost: AtomicBool,
     moves: watch::Sender<u64>,
@@ -34,9 +36,10 @@ pub(crate) struct Trouble {
 }
 
 impl Site {
-    pub(crate) fn new(address: String) -> Site {
+    pub(crate) fn new(address: String, is_waited_for: bool) -> Site {
         Site {
             address,
+            is_waited_for,
             trouble: watch::Sender::new(None),
             refusal: watch::Sender::new(None),
             contact: Mutex::default(),
@@ -94,16 +97,11 @@ impl Site {
     /// What was asked, or dialled, at `since` has no answer.
     pub(crate) fn lost(&self, why: &str, since: Instant) {
         let mut contact = lock(&self.contact);
-        let news = contact.lost(Instant::now(), since);
+        let is_told = contact.lost(Instant::now(), since) && (self.is_waited_for || contact.was_had());
         self.is_lost.store(contact.is_lost(), Ordering::Release);
         drop(contact);
-        let address = &self.address;
-        match news {
-            Some(News::Lost) => {
-                tracing::warn!("lost contact with {address}: {why}: trying again until it answers");
-            }
-            Some(_) => tracing::warn!("no contact with {address} yet: {why}: trying again until it answers"),
-            None => {}
+        if is_told {
+            tracing::warn!(address = self.address, why, "Redis cannot be reached: trying again until it can");
         }
     }
 
@@ -113,18 +111,12 @@ impl Site {
             return;
         }
         let mut contact = lock(&self.contact);
-        let news = contact.answered(Instant::now());
+        let outage = contact.answered(Instant::now());
         self.is_lost.store(false, Ordering::Release);
         drop(contact);
-        let address = &self.address;
-        match news {
-            Some(News::Regained(after)) => {
-                tracing::info!("{address} answers again after {:.1} s", after.as_secs_f64());
-            }
-            Some(News::Found(after)) => {
-                tracing::info!("{address} answers after {:.1} s", after.as_secs_f64());
-            }
-            _ => {}
+        if let Some(outage) = outage {
+            let after = format!("{:.1} s", outage.as_secs_f64());
+            tracing::info!(address = self.address, after, "Redis is reached again");
         }
     }
 
@@ -151,9 +143,13 @@ impl Site {
         if lock(&self.contact).refused(Instant::now(), why) {
             let address = &self.address;
             if why.asks_for_another_server() {
-                tracing::warn!("{address}: {said}: connecting anew, since it may lead to another by now");
+                tracing::warn!(
+                    address,
+                    why = said,
+                    "Redis refuses: connecting anew, in case another serves by now"
+                );
             } else {
-                tracing::warn!("{address}: {said}: trying again");
+                tracing::warn!(address, why = said, "Redis refuses: trying again");
             }
         }
     }

@@ -98,14 +98,15 @@ async fn a_redis_that_is_not_there_yet_is_waited_for_in_words() {
     server.kill();
     let connecting = tokio::spawn(async move { Client::connect(&url).await });
     let address = server.url();
-    let waits = |said: &str| said.lines().any(|line| line.contains("no contact") && line.contains(&address));
+    let waits =
+        |said: &str| said.lines().any(|line| line.contains("cannot be reached") && line.contains(&address));
     eventually("it says that it waits", async || waits(&said())).await;
     assert!(!connecting.is_finished());
     server.start();
     let client = connecting.await.unwrap().unwrap();
     client.bytes("orders").unwrap().publish_bytes("x").await.unwrap();
     let said = said();
-    let again = |line: &str| line.contains("answers after") && line.contains(&address);
+    let again = |line: &str| line.contains("reached again") && line.contains(&address);
     assert!(said.lines().any(again), "{said}");
     assert!(!said.contains("s3cret"), "{said}");
 }

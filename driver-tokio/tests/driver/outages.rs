@@ -255,8 +255,8 @@ async fn a_connection_that_stays_open_and_silent_is_given_up() {
     println!("runs again {:?} after the connections fell silent", begun.elapsed());
     eventually("the outage and its end are told", async || told_of(&url).len() >= 2).await;
     let told = told_of(&url);
-    assert!(told[0].contains("lost contact") && told[0].contains("no answer"), "{told:?}");
-    assert!(told[1].contains("answers again after") && told.len() == 2, "{told:?}");
+    assert!(told[0].contains("cannot be reached") && told[0].contains("no answer"), "{told:?}");
+    assert!(told[1].contains("reached again") && told.len() == 2, "{told:?}");
     client.close().await;
     running.await.unwrap().unwrap();
     proxy.abort();
@@ -289,7 +289,10 @@ async fn forward(listener: TcpListener, to: SocketAddr, is_cut: watch::Receiver<
 fn told_of(url: &str) -> Vec<String> {
     let said = said()();
     let about = said.lines().filter(|line| line.contains(url.trim_end_matches('/')));
-    about.filter(|line| line.contains("contact") || line.contains("again after")).map(str::to_owned).collect()
+    about
+        .filter(|line| line.contains("cannot be reached") || line.contains("reached again"))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Two outages, each told once when it begins and once when it ends, however many attempts and connections there were;
