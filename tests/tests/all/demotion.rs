@@ -117,7 +117,8 @@ fn a_worker_goes_on_at_the_new_primary() {
 fn a_service_goes_on_at_the_new_primary() {
     let pair = Pair::start();
     block_on(async {
-        let router = serve(&pair.shim.url()).await;
+        let server = bind(&pair.shim.url()).await;
+        let router = server.router();
         let cycle = async || {
             let (published, said) = ask(&router, "/v1/queues/mails/jobs", "1").await;
             if published != 201 {
@@ -190,10 +191,6 @@ fn a_service_whose_engine_panics_fails_its_probe_and_ends_with_an_error() {
         let probe = Request::get("/healthz").body(Body::empty()).expect("a request");
         assert_eq!(router.oneshot(probe).await.expect("infallible").status(), 503);
     });
-}
-
-async fn serve(redis: &str) -> Router {
-    bind(redis).await.router()
 }
 
 async fn bind(redis: &str) -> Server {
