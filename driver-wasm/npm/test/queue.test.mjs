@@ -158,7 +158,7 @@ test("many jobs are published in few requests, and taken together", async () => 
 
 test("what is not accepted does not hide what is", async () => {
   const q = queue();
-  await cli("config", "set", q.name, "max_jobs=2");
+  await cli("config", "set", q.name, "max_jobs=2", "--create");
   const jobs = Array.from({ length: 600 }, (_, payload) => ({ payload, delayMs: 60_000 }));
   const error = await rejection("partly_published", () => q.publishMany(jobs));
   assert.equal(error.message, "100 of 600 jobs were not accepted: see outcomes");

@@ -41,7 +41,8 @@ export async function requests() {
 /** Runs the command line on the same Redis. */
 export async function cli(...args) {
   const { stdout } = await promisify(execFile)(env("DELAYLINE_CLI"), args, {
-    env: { ...process.env, DELAYLINE_REDIS_URL: env("DELAYLINE_REDIS_URL") },
+    // Nothing else: the variables of these tests are no settings.
+    env: { PATH: env("PATH"), DELAYLINE_REDIS_URL: env("DELAYLINE_REDIS_URL") },
   });
   return stdout;
 }

@@ -96,20 +96,29 @@ impl Consume {
         let names: Vec<&str> = self.queues.iter().map(QueueName::as_str).collect();
         let version = env!("CARGO_PKG_VERSION");
         tracing::info!("delayline {version} consuming {} from {}", names.join(", "), client.address());
-        for queue in &self.queues {
-            if let Err(unknown @ Failure::NoSuchQueue { .. }) = must_exist(&client.bytes(queue)?).await {
-                tracing::warn!("{}", with_nearest(unknown, client).await);
-            }
-        }
         let finished = async move {
             tokio::select! {
                 () = consumer.finished.notified() => {}
                 () = stop.asked() => {}
             }
         };
-        worker.run_until(finished).await?;
+        tokio::select! {
+            done = worker.run_until(finished) => done?,
+            () = self.tell_what_is_not_there(client) => {}
+        }
         client.clone().close().await;
         Ok(())
+    }
+
+    /// Says of each queue that is not there yet that it is not; never ends.
+    async fn tell_what_is_not_there(&self, client: &Client) {
+        for queue in &self.queues {
+            let Ok(queue) = client.bytes(queue) else { continue };
+            if let Err(unknown @ Failure::NoSuchQueue { .. }) = must_exist(&queue).await {
+                tracing::warn!("{}", with_nearest(unknown, client).await);
+            }
+        }
+        std::future::pending().await
     }
 
     fn curl(&self) -> String {
