@@ -1,13 +1,18 @@
+use std::os::fd::OwnedFd;
 use std::process::Stdio;
 use std::time::Duration;
 
+use delayline_tokio::Client;
+use tokio::fs::File;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use crate::eventually;
-use crate::program::{delayline, fed, run, run_json, said, signal};
+use crate::program::{self, delayline, fed, run, run_json, said, signal};
 use crate::redis_server::RedisServer;
+
+const HOUR: Duration = Duration::from_secs(3600);
 
 /// Every command that runs until it is told to stop, and what it says once it does.
 const RUNS_ON: [(&[&str], &str); 6] = [
@@ -16,30 +21,41 @@ const RUNS_ON: [(&[&str], &str); 6] = [
     (&["consume", "q"], "consuming q"),
     (&["consume", "q", "--exec", "cat"], "consuming q"),
     (&["pump"], "tending the queues"),
-    (&["stats", "--watch", "100ms"], "queue"),
+    (&["stats", "--watch", "100ms", "--log-level", "info"], "queue"),
 ];
 
-/// Starts it with its stdout and stderr in one pipe, and waits until it says so.
-async fn up(mut command: Command, says: &str) -> (Child, impl Future<Output = String> + use<>) {
-    let (reader, writer) = std::io::pipe().unwrap();
-    command.stdin(Stdio::piped()).stdout(writer.try_clone().unwrap()).stderr(writer);
-    let child = command.spawn().unwrap();
-    drop(command);
-    let mut lines =
-        BufReader::new(tokio::fs::File::from_std(std::fs::File::from(std::os::fd::OwnedFd::from(reader))));
-    let mut heard = String::new();
-    let until_up = async {
-        while !heard.contains(says) {
-            let read = lines.read_line(&mut heard).await.unwrap();
-            assert!(read > 0, "it ended: {heard}");
-        }
-    };
-    timeout(Duration::from_secs(30), until_up).await.unwrap_or_else(|_| panic!("it does not say {says:?}"));
-    let rest = async move {
-        let _ = lines.read_to_string(&mut heard).await;
-        heard
-    };
-    (child, rest)
+/// A process, and what it says on stdout and stderr.
+struct Running {
+    child: Child,
+    lines: BufReader<File>,
+    said: String,
+}
+
+impl Running {
+    fn start(mut command: Command) -> Running {
+        let (reader, writer) = std::io::pipe().unwrap();
+        command.stdin(Stdio::piped()).stdout(writer.try_clone().unwrap()).stderr(writer);
+        let child = command.spawn().unwrap();
+        let lines = BufReader::new(File::from_std(OwnedFd::from(reader).into()));
+        Running { child, lines, said: String::new() }
+    }
+
+    async fn says(&mut self, text: &str) {
+        let reading = async {
+            while !self.said.contains(text) {
+                let read = self.lines.read_line(&mut self.said).await.unwrap();
+                assert!(read > 0, "it ended: {}", self.said);
+            }
+        };
+        let found = timeout(Duration::from_secs(30), reading).await.is_ok();
+        assert!(found, "it does not say {text:?}: {}", self.said);
+    }
+
+    /// Its exit code, and all it said.
+    async fn ends(mut self) -> (Option<i32>, String) {
+        let _ = timeout(Duration::from_secs(30), self.lines.read_to_string(&mut self.said)).await;
+        (ended(self.child).await, self.said)
+    }
 }
 
 async fn ended(mut child: Child) -> Option<i32> {
@@ -51,19 +67,16 @@ async fn a_signal_that_does_not_mean_stop_stops_nothing() {
     let redis = RedisServer::start(&[]).await;
     said(&redis, &["publish", "q", "x", "--delay", "1h"]).await;
     for (words, says) in RUNS_ON {
-        let (child, heard) = up(delayline(Some(&redis), words), says).await;
-        for harmless in ["-HUP", "-USR1", "-USR2", "-PIPE", "-HUP"] {
-            signal(harmless, &child).await;
+        let mut running = Running::start(delayline(Some(&redis), words));
+        running.says(says).await;
+        signal("-PIPE", &running.child).await;
+        for harmless in ["HUP", "USR1", "USR2"] {
+            signal(&format!("-{harmless}"), &running.child).await;
+            running.says(&format!("SIG{harmless}: ")).await;
         }
-        let still = async {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            signal("-TERM", &child).await;
-        };
-        let (heard, ()) = tokio::join!(heard, still);
-        assert_eq!(ended(child).await, Some(0), "{words:?}: {heard}");
-        if words[0] != "stats" {
-            assert!(heard.contains("SIGHUP"), "{words:?}: {heard}");
-        }
+        signal("-TERM", &running.child).await;
+        let (code, heard) = running.ends().await;
+        assert_eq!(code, Some(0), "{words:?}: {heard}");
     }
 }
 
@@ -73,14 +86,13 @@ async fn whoever_is_told_to_stop_says_so_and_ends() {
     said(&redis, &["publish", "q", "x", "--delay", "1h"]).await;
     for (words, says) in RUNS_ON {
         for stops in ["TERM", "INT"] {
-            let (child, heard) = up(delayline(Some(&redis), words), says).await;
-            signal(&format!("-{stops}"), &child).await;
-            let (heard, code) = tokio::join!(heard, ended(child));
+            let mut running = Running::start(delayline(Some(&redis), words));
+            running.says(says).await;
+            signal(&format!("-{stops}"), &running.child).await;
+            let (code, heard) = running.ends().await;
             assert_eq!(code, Some(0), "{words:?}: {heard}");
-            if words[0] != "stats" {
-                assert!(heard.contains(&format!("SIG{stops}: stopping")), "{words:?}: {heard}");
-                assert!(heard.contains("stopped"), "{words:?}: {heard}");
-            }
+            assert!(heard.contains(&format!("SIG{stops}: stopping")), "{words:?}: {heard}");
+            assert!(heard.contains("stopped") || words[0] == "stats", "{words:?}: {heard}");
         }
     }
 }
@@ -88,17 +100,17 @@ async fn whoever_is_told_to_stop_says_so_and_ends() {
 #[tokio::test]
 async fn an_import_is_ended_by_a_stop_alone() {
     let redis = RedisServer::start(&[]).await;
-    for (signals, code) in
-        [(&["-HUP", "-USR1", "-USR2", "-PIPE", "-TERM"][..], 130), (&["-HUP", "-INT"], 130)]
-    {
-        let (child, heard) =
-            up(delayline(Some(&redis), &["publish", "q", "--ndjson", "--log-level", "info"]), "reading")
-                .await;
-        for told in signals {
-            signal(told, &child).await;
+    for stops in ["TERM", "INT"] {
+        let words = ["publish", "q", "--ndjson", "--log-level", "info"];
+        let mut running = Running::start(delayline(Some(&redis), &words));
+        running.says("reading jobs for q").await;
+        for harmless in ["HUP", "USR1", "USR2"] {
+            signal(&format!("-{harmless}"), &running.child).await;
+            running.says(&format!("SIG{harmless}: ")).await;
         }
-        let (heard, ended) = tokio::join!(heard, ended(child));
-        assert_eq!(ended, Some(code), "{signals:?}: {heard}");
+        signal(&format!("-{stops}"), &running.child).await;
+        let (code, heard) = running.ends().await;
+        assert_eq!(code, Some(130), "{heard}");
     }
 }
 
@@ -111,26 +123,17 @@ async fn flooded() -> RedisServer {
     redis
 }
 
-/// Starts it, and waits until it holds jobs that nobody reads.
-async fn stalled(redis: &RedisServer, words: &[&str]) -> Child {
-    let mut consume = delayline(Some(redis), words);
-    let consume = consume.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut acked = 0;
-    eventually("it is stalled", async || {
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        let stats = run_json(redis, &["stats", "q", "--json"]).await;
-        let before = std::mem::replace(&mut acked, stats["counters"]["acked"].as_u64().unwrap());
-        (before > 0 && before == acked && stats["sizes"]["leased"] != 0).then_some(())
-    })
-    .await;
-    consume
-}
-
 #[tokio::test]
 async fn told_to_stop_it_gives_back_what_nobody_reads_and_ends() {
     let redis = flooded().await;
-    let mut consume = stalled(&redis, &["consume", "q"]).await;
+    let mut consume = delayline(Some(&redis), &["consume", "q"]);
+    let mut consume = consume.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let _reader = consume.stdout.take();
+    eventually("it has printed as much as the pipe holds", async || {
+        let stats = run_json(&redis, &["stats", "q", "--json"]).await;
+        (stats["counters"]["acked"] != 0 && stats["sizes"]["leased"] != 0).then_some(())
+    })
+    .await;
     signal("-TERM", &consume).await;
     assert_eq!(ended(consume).await, Some(0));
     let stats = run_json(&redis, &["stats", "q", "--json"]).await;
@@ -157,14 +160,20 @@ async fn told_until_it_ends(child: &mut Child) -> Option<i32> {
 #[tokio::test]
 async fn told_twice_it_ends_whatever_is_not_read() {
     let redis = flooded().await;
+    // One sight of all queues is more than a pipe holds.
+    let client = Client::connect(&redis.url()).await.unwrap();
+    for number in 0..200 {
+        let queue = client.bytes(format!("queue-{number}")).unwrap();
+        queue.publish_bytes("x").delay(HOUR).await.unwrap();
+    }
+    client.close().await;
     for words in
-        [&["consume", "q"][..], &["consume", "q", "--exec", "yes"], &["stats", "--watch", "1ms", "--json"]]
+        [&["consume", "q"][..], &["consume", "q", "--exec", "yes"], &["stats", "--watch", "100ms", "--json"]]
     {
         let mut child = delayline(Some(&redis), words);
         let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut reader = child.stdout.take().unwrap();
         assert!(reader.read_u8().await.is_ok(), "{words:?}");
-        tokio::time::sleep(Duration::from_millis(300)).await;
         let code = told_until_it_ends(&mut child).await;
         assert!(matches!(code, Some(0 | 130)), "{words:?}: {code:?}");
     }
@@ -211,7 +220,7 @@ async fn output_that_nobody_reads_ends_a_command_quietly() {
         command.stdout(writer).stderr(Stdio::piped());
         let child = command.spawn().unwrap();
         drop(command);
-        let output = crate::program::ended(child).await;
+        let output = program::ended(child).await;
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{words:?}: {said}");
         assert!(
