@@ -1,10 +1,18 @@
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use delayline_tokio::redis::{self, Client};
 use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{UnixListener, UnixStream};
 
-use crate::program::{delayline, run, said};
+use crate::program::{delayline, ended, run, said, signal};
 use crate::redis_server::RedisServer;
 
-const CHECKS: [&str; 10] = [
+const CHECKS: [&str; 11] = [
     "reachable",
     "version",
     "role",
@@ -15,6 +23,7 @@ const CHECKS: [&str; 10] = [
     "round trip",
     "clock",
     "latency",
+    "queues",
 ];
 
 fn ask(redis: &RedisServer, words: &[&str]) {
@@ -138,5 +147,151 @@ async fn a_wrong_password_or_url_is_told() {
     for words in [&["doctor"][..], &["doctor", "--redis", "memory://"], &["doctor", "--redis", "http://h/"]] {
         let output = delayline(None, words).output().await.unwrap();
         assert_eq!(output.status.code(), Some(2), "{output:?}");
+    }
+}
+
+/// What the scripts call, and what is sent beside them.
+const CALLED: [&str; 26] = [
+    "EVALSHA",
+    "EVAL",
+    "TIME",
+    "GET",
+    "SET",
+    "HGET",
+    "HMGET",
+    "HGETALL",
+    "HSET",
+    "HSETNX",
+    "HINCRBY",
+    "HDEL",
+    "ZADD",
+    "ZCARD",
+    "ZCOUNT",
+    "ZMSCORE",
+    "ZPOPMIN",
+    "ZRANGE",
+    "ZRANGEBYSCORE",
+    "ZREM",
+    "ZREMRANGEBYSCORE",
+    "ZSCORE",
+    "UNLINK",
+    "PUBLISH",
+    "HSCAN",
+    "SUBSCRIBE",
+];
+
+fn keys(redis: &RedisServer) -> Vec<String> {
+    let mut connection = Client::open(redis.url()).unwrap().get_connection().unwrap();
+    redis::cmd("KEYS").arg("*").query(&mut connection).unwrap()
+}
+
+#[tokio::test]
+async fn a_command_that_the_server_lacks_is_named_and_nothing_is_left_behind() {
+    for name in CALLED {
+        let redis = RedisServer::start(&["--rename-command", name, ""]).await;
+        let (code, findings) = examined(&redis.url()).await;
+        assert_eq!(code, Some(1), "{name}: {findings:?}");
+        is(&findings, "permissions", "error", name);
+        assert!(!format!("{findings:?}").contains("a bug of delayline"), "{name}: {findings:?}");
+        let left = keys(&redis).into_iter().find(|key| key.contains("doctor-"));
+        assert_eq!(left, None, "{name}");
+    }
+}
+
+/// Redis 6.2 does not tell what a user may do: it is tried.
+#[tokio::test]
+async fn a_command_that_is_denied_is_named_by_an_older_server_too() {
+    let redis = RedisServer::start(&[]).await;
+    let all = "on >x ~* &* +@all -acl|dryrun";
+    for name in CALLED.iter().filter(|name| !["EVALSHA", "PUBLISH", "SUBSCRIBE"].contains(name)) {
+        let denied = format!("-{}", name.to_lowercase());
+        let rules = all.split(' ').chain([&*denied]);
+        ask(&redis, &["ACL", "SETUSER", "ann", "reset"].into_iter().chain(rules).collect::<Vec<_>>());
+        let (_, findings) = examined(&format!("{}?user=ann&pass=x", redis.url())).await;
+        is(&findings, "permissions", "error", name);
+    }
+}
+
+/// Passes all on, until a client speaks of a queue of the doctor's: what that connection asks from then on is done, but
+/// nothing is answered.
+struct Mute {
+    directory: TempDir,
+    spoken: Arc<AtomicBool>,
+}
+
+impl Mute {
+    /// The server gets to know the scripts first, so that it does what is asked of it at once.
+    async fn before(redis: &RedisServer) -> Mute {
+        said(redis, &["doctor"]).await;
+        let directory = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(directory.path().join("redis.sock")).unwrap();
+        let server = PathBuf::from(redis.url().strip_prefix("redis+unix://").unwrap());
+        let spoken = Arc::new(AtomicBool::new(false));
+        let heard = Arc::clone(&spoken);
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let (heard, server) = (Arc::clone(&heard), UnixStream::connect(&server).await.unwrap());
+                tokio::spawn(pass_on(client, server, heard));
+            }
+        });
+        Mute { directory, spoken }
+    }
+
+    fn url(&self) -> String {
+        format!("redis+unix://{}", self.directory.path().join("redis.sock").display())
+    }
+}
+
+async fn pass_on(client: UnixStream, server: UnixStream, spoken: Arc<AtomicBool>) {
+    let ((mut asks, mut hears), (mut answers, mut asked)) = (client.into_split(), server.into_split());
+    let muted = Arc::new(AtomicBool::new(false));
+    let mute = Arc::clone(&muted);
+    tokio::spawn(async move {
+        let mut bytes = vec![0; 65536];
+        while let Ok(read @ 1..) = answers.read(&mut bytes).await {
+            if !muted.load(Ordering::Relaxed) && hears.write_all(&bytes[..read]).await.is_err() {
+                return;
+            }
+        }
+    });
+    let mut bytes = vec![0; 65536];
+    while let Ok(read @ 1..) = asks.read(&mut bytes).await {
+        // The first that does is the client; the doctor's own connection cleans up, and is heard.
+        let speaks = bytes[..read].windows(8).any(|text| text == b":doctor-");
+        if speaks && !spoken.swap(true, Ordering::Relaxed) {
+            mute.store(true, Ordering::Relaxed);
+        }
+        if asked.write_all(&bytes[..read]).await.is_err() {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_queue_of_a_round_trip_that_fails_is_removed() {
+    let redis = RedisServer::start(&[]).await;
+    let mute = Mute::before(&redis).await;
+    let (code, findings) = examined(&mute.url()).await;
+    assert_eq!(code, Some(1), "{findings:?}");
+    is(&findings, "round trip", "error", "");
+    assert!(mute.spoken.load(Ordering::Relaxed), "it was not cut off");
+    assert_eq!(keys(&redis), ["{dl}:config"]);
+}
+
+#[tokio::test]
+async fn the_queue_of_a_round_trip_that_is_interrupted_is_removed() {
+    for which in ["-INT", "-TERM"] {
+        let redis = RedisServer::start(&[]).await;
+        let mute = Mute::before(&redis).await;
+        let mut command = delayline(None, &["doctor", "--redis", &mute.url()]);
+        let doctor = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        crate::eventually("its queue is there", async || {
+            keys(&redis).iter().any(|key| key.contains(":doctor-")).then_some(())
+        })
+        .await;
+        signal(which, &doctor).await;
+        let output = ended(doctor).await;
+        assert_eq!(output.status.code(), Some(130), "{which}: {output:?}");
+        assert_eq!(keys(&redis), ["{dl}:config"], "{which}");
     }
 }

@@ -5,6 +5,7 @@ mod batch;
 mod command_line;
 mod dead;
 mod doctor;
+mod doctor_queues;
 mod edge;
 #[cfg(unix)]
 mod examples;

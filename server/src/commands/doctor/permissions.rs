@@ -1,4 +1,5 @@
-use delayline_tokio::redis::cmd;
+use delayline_tokio::Prefix;
+use delayline_tokio::redis::{Value, cmd};
 
 use super::finding::Finding;
 use super::wire::{self, Wire};
@@ -41,16 +42,34 @@ const NEEDED: [&str; 30] = [
     "HSETNX D f v",
 ];
 
-/// Asks the server whether its user may do what the scripts do.
-pub(super) async fn check(wire: &mut Wire, prefix: &str) -> Finding {
+/// Calls each line of `ARGV` with `K` for a key that is gone afterwards; the errors, in the order of the lines.
+const PROBE: &str = "
+local refused = {}
+for i, line in ipairs(ARGV) do
+  local words = {}
+  for word in string.gmatch(line, '%S+') do words[#words + 1] = word == 'K' and KEYS[1] or word end
+  local answer = redis.pcall((table.unpack or unpack)(words))
+  refused[i] = type(answer) == 'table' and answer.err or ''
+end
+redis.pcall('UNLINK', KEYS[1])
+return refused";
+
+/// Asks the server whether it has the commands that the scripts call, and whether its user may call them.
+pub(super) async fn check(wire: &mut Wire, prefix: &Prefix) -> Finding {
+    let missing = missing(wire).await;
+    if !missing.is_empty() {
+        let detail = format!("the server does not know {}: renamed or disabled", missing.join(", "));
+        let mend = "take `rename-command` for these out of redis.conf: scripts call commands by their names";
+        return Finding::error(CHECK, detail, mend);
+    }
     let user: Result<String, String> = wire.ask(cmd("ACL").arg("WHOAMI")).await;
-    let Ok(user) = user else { return probe(wire, prefix).await };
+    let Ok(user) = user else { return probe(wire, "USER", prefix).await };
     let mut refused = Vec::new();
     for needed in NEEDED {
         match dry_run(wire, &user, needed, prefix).await {
             Ok(None) => {}
             Ok(Some(why)) => refused.push(why),
-            Err(_) => return probe(wire, prefix).await,
+            Err(_) => return probe(wire, &user, prefix).await,
         }
     }
     match refused.first() {
@@ -64,8 +83,30 @@ pub(super) async fn check(wire: &mut Wire, prefix: &str) -> Finding {
     }
 }
 
+fn names() -> impl Iterator<Item = &'static str> {
+    NEEDED.iter().filter_map(|needed| needed.split(' ').next())
+}
+
+/// The commands that the server has not. Without arguments those that it has do nothing, or say that they need some.
+async fn missing(wire: &mut Wire) -> Vec<&'static str> {
+    let mut missing = Vec::new();
+    for name in names() {
+        if let Err(why) = wire.ask::<Value>(&cmd(name)).await
+            && why.contains("unknown command")
+        {
+            missing.push(name);
+        }
+    }
+    missing
+}
+
 /// Why the server would refuse the command, if it would.
-async fn dry_run(wire: &mut Wire, user: &str, needed: &str, prefix: &str) -> Result<Option<String>, String> {
+async fn dry_run(
+    wire: &mut Wire,
+    user: &str,
+    needed: &str,
+    prefix: &Prefix,
+) -> Result<Option<String>, String> {
     let mut command = cmd("ACL");
     command.arg("DRYRUN").arg(user);
     for word in needed.split(' ') {
@@ -80,24 +121,36 @@ async fn dry_run(wire: &mut Wire, user: &str, needed: &str, prefix: &str) -> Res
     Ok((answer != "OK").then_some(answer))
 }
 
-/// Runs what can be run without effect, on a server that does not tell permissions.
-async fn probe(wire: &mut Wire, prefix: &str) -> Finding {
+/// Calls from a script what can be called without effect, on a server that does not tell permissions.
+async fn probe(wire: &mut Wire, user: &str, prefix: &Prefix) -> Finding {
     let by_hash: Result<(), String> = wire.ask(cmd("EVALSHA").arg(NO_SCRIPT).arg(0)).await;
-    let by_source: Result<(), String> = wire.ask(cmd("EVAL").arg("return redis.call('TIME')").arg(0)).await;
-    let refusals = [by_hash, by_source].into_iter().filter_map(Result::err);
-    match refusals.into_iter().find(|why| wire::is_denied(why)) {
-        Some(why) => denied(&why, &[], "USER", prefix),
-        None => Finding::warning(
-            CHECK,
-            "scripts may be run, but this server does not tell what they may do",
-            "nothing, if the round trip works; ACL DRYRUN of Redis 7 would tell",
-        ),
+    if let Some(why) = by_hash.err().filter(|why| wire::is_denied(why)) {
+        return denied(&format!("EVALSHA: {why}"), &[], user, prefix);
     }
+    let lines: Vec<&str> =
+        NEEDED.into_iter().filter(|line| line.contains(" K") && !line.contains("EVAL")).collect();
+    let mut script = cmd("EVAL");
+    script.arg(PROBE).arg(1).arg(format!("{{{prefix}:0.0}}:doctor:meta")).arg("TIME").arg(&lines);
+    let answers: Vec<String> = match wire.ask(&script).await {
+        Err(why) if wire::is_denied(&why) => return denied(&format!("EVAL: {why}"), &[], user, prefix),
+        answers => answers.unwrap_or_default(),
+    };
+    let refused = |answer: &String| wire::is_denied(answer) || answer.contains("can't run this command");
+    let of_script = ["TIME"].into_iter().chain(lines).zip(&answers).filter(|(_, answer)| refused(answer));
+    let called: Vec<&str> = of_script.filter_map(|(line, _)| line.split(' ').next()).collect();
+    if !called.is_empty() {
+        return denied(&format!("scripts may not call {}", called.join(", ")), &[], user, prefix);
+    }
+    Finding::warning(
+        CHECK,
+        "scripts may call what they need, but this server does not tell which keys and channels are allowed",
+        "nothing, if the round trip works; ACL DRYRUN of Redis 7 would tell",
+    )
 }
 
 /// That something is refused, and what would allow it: patterns only for who lacks them, since a server does not add one
 /// to `~*`.
-fn denied(why: &str, refused: &[String], user: &str, prefix: &str) -> Finding {
+fn denied(why: &str, refused: &[String], user: &str, prefix: &Prefix) -> Finding {
     let lacks = |what: &str| refused.iter().any(|why| why.contains(what));
     let mut rules = vec!["+@read +@write +@scripting +@pubsub +@connection +time +info".to_string()];
     if lacks(" key") {
@@ -111,7 +164,6 @@ fn denied(why: &str, refused: &[String], user: &str, prefix: &str) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::collections::BTreeSet;
     use std::path::Path;
 
@@ -140,8 +192,7 @@ mod tests {
         assert!(names.len() > 10, "{names:?}");
         names.retain(|name| !FORWARDING.contains(&name.as_str()));
         names.extend(SENT.map(String::from));
-        let needed: BTreeSet<String> =
-            NEEDED.iter().filter_map(|needed| Some(needed.split(' ').next()?.to_string())).collect();
+        let needed: BTreeSet<String> = super::names().map(String::from).collect();
         assert_eq!(needed, names);
     }
 }

@@ -2,46 +2,66 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::time::{Duration, Instant};
 
-use delayline_tokio::{Client, Error, Queue, SettleOutcome, Verdict};
+use delayline_core::Keyspace;
+use delayline_tokio::redis::cmd;
+use delayline_tokio::{Client, Error, Prefix, Queue, QueueName, SettleOutcome, Shards, Verdict};
 
 use super::finding::Finding;
+use super::wire::Wire;
 use crate::failure::Failure;
+use crate::stop::Stop;
 
 const CHECK: &str = "round trip";
-const WAIT: Duration = Duration::from_secs(2);
+const WAIT: Duration = Duration::from_secs(5);
 const FORGOTTEN: Duration = Duration::from_secs(60);
+const MEND: &str =
+    "mend what the other checks found; if there is nothing, this is a bug of delayline: report it";
 
-/// Publishes, takes and acknowledges a job in a queue of its own, which is removed after.
-pub(super) async fn check(client: Result<Client, Error>) -> Finding {
-    const MEND: &str =
-        "mend what the other checks found; if there is nothing, this is a bug of delayline: report it";
+/// That no round trip was made, since what it leaves behind might not be removed again.
+pub(super) fn not_made(why: &str) -> Finding {
+    Finding::error(CHECK, format!("not tried: {why}"), "mend that first")
+}
+
+/// Publishes, takes and acknowledges a job in a queue of its own, which is removed after whatever happens: also when the
+/// command is told to stop.
+pub(super) async fn check(
+    client: Result<Client, Error>,
+    wire: &mut Wire,
+    prefix: &Prefix,
+    stop: &Stop,
+) -> Result<Finding, Failure> {
     let client = match client {
         Ok(client) => client,
-        Err(error) => return Finding::error(CHECK, error.to_string(), MEND),
+        Err(error) => return Ok(Finding::error(CHECK, error.to_string(), MEND)),
     };
+    let name = format!("doctor-{:016x}", RandomState::new().build_hasher().finish());
+    let name: QueueName = name.parse().map_err(|error| Failure::Queue(Error::Name(error)))?;
     let begun = Instant::now();
-    let done = round(&client).await;
+    let done = tokio::select! {
+        done = round(&client, &name) => done,
+        () = stop.clone().asked() => Err(Failure::Interrupted),
+    };
+    let elapsed = begun.elapsed();
+    // Nothing is sent for that queue any more, so what is removed does not come back.
     client.close().await;
-    match done {
-        Ok(()) => {
-            let ms = begun.elapsed().as_millis();
-            Finding::ok(CHECK, format!("a job was published, taken and acknowledged in {ms} ms"))
+    let removed = remove(wire, prefix, &name).await;
+    match (done, removed) {
+        (Err(Failure::Interrupted), _) => Err(Failure::Interrupted),
+        (Err(failure), Ok(())) => Ok(Finding::error(CHECK, failure.to_string(), MEND)),
+        (done, Err(why)) => {
+            let failure = done.err().map(|failure| format!("{failure}; ")).unwrap_or_default();
+            let detail = format!("{failure}queue {name} cannot be removed again: {why}");
+            Ok(Finding::error(CHECK, detail, &format!("delayline destroy {name} --yes")))
         }
-        Err(why) => Finding::error(CHECK, why, MEND),
+        (Ok(()), Ok(())) => {
+            let detail = format!("a job was published, taken and acknowledged in {} ms", elapsed.as_millis());
+            Ok(Finding::ok(CHECK, detail))
+        }
     }
 }
 
-async fn round(client: &Client) -> Result<(), String> {
-    let name = format!("doctor-{:016x}", RandomState::new().build_hasher().finish());
-    let name = name.parse().map_err(|error| format!("{error}"))?;
-    let queue = crate::redis::queue(client, &name).map_err(|failure| failure.to_string())?;
-    let done = carry(client, &queue).await;
-    let destroyed = queue.destroy().await;
-    done.map_err(|failure| failure.to_string())?;
-    destroyed.map(drop).map_err(|error| format!("queue {name} cannot be removed again: {error}"))
-}
-
-async fn carry(client: &Client, queue: &Queue) -> Result<(), Failure> {
+async fn round(client: &Client, name: &QueueName) -> Result<(), Failure> {
+    let queue: Queue = crate::redis::queue(client, name)?;
     let published = queue.publish_bytes("doctor").ttl(FORGOTTEN).timeout(WAIT).await?;
     let jobs = queue.take().wait(WAIT).await?;
     let job = jobs.into_iter().find(|job| job.lease.id == published.id);
@@ -50,4 +70,15 @@ async fn carry(client: &Client, queue: &Queue) -> Result<(), Failure> {
         SettleOutcome::Done => Ok(()),
         other => Err(Failure::Queue(Error::Broken(format!("acknowledging was answered {other:?}")))),
     }
+}
+
+/// Removes the queue as `destroy` does, but by plain commands: what made the round trip fail may fail a script too.
+async fn remove(wire: &mut Wire, prefix: &Prefix, name: &QueueName) -> Result<(), String> {
+    let shards: Option<u16> = wire.ask(cmd("HGET").arg(format!("{{{prefix}}}:config")).arg("shards")).await?;
+    let shards = shards.and_then(Shards::new).unwrap_or_default();
+    let [agenda, queues, own @ ..] = Keyspace::new(prefix, shards).queue_keys(name);
+    let unlinked: Result<(), String> = wire.ask(cmd("UNLINK").arg(&own)).await;
+    let forgotten: Result<(), String> = wire.ask(cmd("ZREM").arg(agenda).arg(format!("q{name}"))).await;
+    let unnamed: Result<(), String> = wire.ask(cmd("HDEL").arg(queues).arg(name.as_str())).await;
+    unlinked.and(forgotten).and(unnamed)
 }

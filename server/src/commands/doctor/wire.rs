@@ -1,5 +1,6 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use delayline_tokio::UnixMicros;
 use delayline_tokio::redis::aio::MultiplexedConnection;
 use delayline_tokio::redis::{
     AsyncConnectionConfig, Client, Cmd, FromRedisValue, IntoConnectionInfo, RedisError, cmd,
@@ -45,16 +46,21 @@ impl Wire {
         &self.address
     }
 
+    /// The server's clock.
+    pub(super) async fn now(&mut self) -> Result<UnixMicros, String> {
+        let (seconds, micros): (u64, u64) = self.ask(&cmd("TIME")).await?;
+        Ok(UnixMicros(seconds.saturating_mul(1_000_000).saturating_add(micros)))
+    }
+
     /// How far the clocks of Redis and of this machine are apart.
     pub(super) async fn clock(&mut self) -> Finding {
         const CHECK: &str = "clock";
         let (before, begun) = (SystemTime::now(), Instant::now());
-        let (seconds, micros): (u64, u64) = match self.ask(&cmd("TIME")).await {
-            Ok(time) => time,
+        let there = match self.now().await {
+            Ok(now) => Duration::from_micros(now.0),
             Err(why) => return Finding::warning(CHECK, format!("TIME: {why}"), "allow TIME: +time"),
         };
         let here = before.duration_since(UNIX_EPOCH).unwrap_or_default() + begun.elapsed() / 2;
-        let there = Duration::from_secs(seconds) + Duration::from_micros(micros);
         let apart = here.abs_diff(there);
         let detail = format!("{} ms between here and Redis", apart.as_millis());
         if apart < SKEW {

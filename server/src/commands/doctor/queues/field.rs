@@ -1,0 +1,56 @@
+use delayline_tokio::{Backoff, Forward, UnixMicros};
+
+use super::whole;
+
+/// The fields of `meta` that say one thing each; what counts is recounted by a script.
+pub(super) const FIELDS: [&str; 16] = [
+    "born",
+    "epoch",
+    "cfgver",
+    "fence",
+    "mean",
+    "sessions",
+    "swept",
+    "paused",
+    "attempts",
+    "backoff",
+    "retention",
+    "expire",
+    "max_jobs",
+    "max_bytes",
+    "forward",
+    "forward_error",
+];
+const SWEPT_AHEAD_MS: u64 = 3_600_000;
+const ERROR_BYTES: usize = 256;
+
+/// What a field that cannot be ought to be.
+pub(super) enum Right {
+    /// This.
+    Text(String),
+    /// Not there, so that what is usual holds.
+    Absent,
+}
+
+/// What the field ought to be, if it cannot be what it is.
+pub(super) fn mended(name: &str, raw: &[u8], now: UnixMicros) -> Option<Right> {
+    let text = std::str::from_utf8(raw).ok();
+    let number = text.and_then(whole);
+    let within = |low: u64, high: u64| number.is_some_and(|number| (low..=high).contains(&number));
+    let (fits, right) = match name {
+        "born" => (within(1, u64::MAX), Right::Text(now.0.to_string())),
+        "fence" => (number.is_some(), Right::Text(now.0.to_string())),
+        "cfgver" => (number.is_some(), Right::Text("1".to_owned())),
+        "epoch" => (text == Some("0"), Right::Absent),
+        "swept" => (within(0, now.floor_ms().0 + SWEPT_AHEAD_MS), Right::Absent),
+        "paused" => (text == Some("1"), Right::Absent),
+        "attempts" => (within(1, 999), Right::Absent),
+        "backoff" => (text.is_some_and(|text| text.parse::<Backoff>().is_ok()), Right::Absent),
+        "retention" => (within(1, u64::MAX), Right::Absent),
+        "expire" => (text == Some("dead"), Right::Absent),
+        "forward" => (text.is_some_and(|text| text.parse::<Forward>().is_ok()), Right::Absent),
+        "forward_error" => (text.is_some_and(|text| text.len() <= ERROR_BYTES), Right::Absent),
+        _ => (number.is_some(), Right::Absent),
+    };
+    (!fits).then_some(right)
+}
