@@ -118,7 +118,7 @@ impl Consume {
                 tracing::warn!("{}", with_nearest(unknown, client).await);
             }
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     fn curl(&self) -> String {

@@ -134,7 +134,7 @@ impl Upstream {
                 continue;
             };
             if let Some(more) = self.seldom.is_due(trouble) {
-                tracing::warn!(more, "{} refuses: {}", self.address, said(error));
+                tracing::warn!(address = self.address, why = said(error), more, "Redis refuses");
             }
             if trouble == "READONLY" {
                 self.hang_up(generation).await;
@@ -166,7 +166,7 @@ impl Upstream {
         let found = found.await.unwrap_or_else(silent);
         match &found {
             Ok(_) if self.is_away.swap(false, Ordering::Relaxed) => {
-                tracing::info!("{} answers again", self.address);
+                tracing::info!(address = self.address, "Redis is reached again");
             }
             Ok(_) => {}
             Err(why) => self.is_lost(why),
@@ -177,7 +177,7 @@ impl Upstream {
     /// Says so once, until it is reached again.
     fn is_lost(&self, why: &RedisError) {
         if !self.is_away.swap(true, Ordering::Relaxed) {
-            tracing::warn!("lost contact with {}: {why}: trying again until it answers", self.address);
+            tracing::warn!(address = self.address, %why, "Redis cannot be reached: trying again until it can");
         }
     }
 
