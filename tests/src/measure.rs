@@ -24,7 +24,7 @@ pub fn measure(what: &str, mut once: impl FnMut() -> Result<String, String>) {
         match found {
             Ok(found) => return report(&format!("{what}: {found} ({since})")),
             Err(wrong) if time < TIMES => {
-                report(&format!("{what}, time {time} of {TIMES}: {wrong}; {since}"))
+                report(&format!("{what}, time {time} of {TIMES}: {wrong}; {since}"));
             }
             Err(wrong) => panic!("{what}, {TIMES} times: {wrong}; {since}"),
         }

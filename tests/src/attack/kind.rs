@@ -80,7 +80,7 @@ impl Attack {
                 wire.send(wire.head("POST", path, &json(BODY - 1)).as_bytes()).await?;
                 send_zeros(&mut wire, BODY - 2).await?;
             }
-            Attack::OpenSockets if number % 2 == 0 => {}
+            Attack::OpenSockets if number.is_multiple_of(2) => {}
             Attack::OpenSockets => wire.send(b"GET /healthz HTTP/1.1\r\nHost: ").await?,
             Attack::WaitingTakes => {
                 let path = format!("/v1/take?queue=waiting-{}&wait=5m", number % 10);

@@ -59,7 +59,7 @@ pub async fn run(attack: Attack, options: &Options) -> Report {
     let end = Instant::now() + options.length;
     let mut attackers = JoinSet::new();
     for number in 0..(attack.attackers() / options.part).max(1) {
-        attackers.spawn(attack.clone().go_on(number, target.address(), tally.clone(), end));
+        attackers.spawn(attack.go_on(number, target.address(), tally.clone(), end));
     }
     let most_kib = Arc::new(AtomicU64::new(0));
     let sampler = tokio::spawn(sample(target.clone(), most_kib.clone()));
@@ -82,10 +82,13 @@ async fn sample(target: Arc<Target>, most_kib: Arc<AtomicU64>) {
     }
 }
 
-/// How long it took until descriptors and memory were as before; `None` if too long.
+/// How long it took until descriptors and memory were as before, and no job was leased to who has left; `None` if too long.
 async fn came_back(target: &Target, report: &Report) -> Option<Duration> {
     let begun = Instant::now();
     let back = async {
+        while good::leased(target.address(), kind::LEFT).await != Ok(0) {
+            sleep(Duration::from_millis(100)).await;
+        }
         loop {
             let now = target.state();
             if now.descriptors <= report.before.descriptors + KEPT_DESCRIPTORS
