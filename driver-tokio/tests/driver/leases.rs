@@ -208,5 +208,5 @@ fn a_worker_that_is_dropped_while_redis_is_away_lets_its_process_end() {
     server.kill();
     let begun = std::time::Instant::now();
     drop(runtime);
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }

@@ -63,7 +63,7 @@ impl Server {
         }));
         let begun = Instant::now();
         while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-            assert!(begun.elapsed() < Duration::from_secs(20), "redis-server does not listen");
+            assert!(begun.elapsed() < Duration::from_secs(60), "redis-server does not listen");
             std::thread::sleep(Duration::from_millis(5));
         }
     }

@@ -24,7 +24,7 @@ async fn a_redis_that_is_away_is_told_within_the_deadline() {
         assert!(answer.headers.contains_key("retry-after"), "{answer:?}");
     }
     assert_eq!(service.get("/readyz").await.status, 503);
-    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());
     assert_eq!(service.get("/healthz").await.status, 200);
     assert!(service.get("/metrics").await.json.as_str().unwrap().contains("delayline_up 0"));
 }

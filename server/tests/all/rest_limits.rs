@@ -49,7 +49,7 @@ async fn a_request_has_an_answer_within_the_time_and_a_script_without_end_is_kil
     let says = late.json["error"].as_str().unwrap();
     assert!(says.contains("did not answer within 1s") && says.contains("not known whether"), "{says}");
     eventually("others are served", async || (rest.get("/set/k/v").await.status == 200).then_some(())).await;
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
 }
 
 #[tokio::test]
