@@ -19,6 +19,7 @@ mod extend;
 mod forward;
 mod meta;
 mod notices;
+mod pool;
 mod publish;
 mod queue;
 mod reads;

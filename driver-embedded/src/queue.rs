@@ -5,6 +5,7 @@ use delayline_core::{Identity, JobId, Phase, State, UnixMs};
 
 use crate::changes::never_delivered;
 use crate::meta::Meta;
+use crate::pool::Pool;
 use crate::zset::Zset;
 
 /// The keys of one queue. What is empty is a key that is not there.
@@ -12,7 +13,7 @@ use crate::zset::Zset;
 pub(crate) struct Queue {
     pub(crate) meta: Meta,
     /// Every job's record.
-    pub(crate) pool: BTreeMap<JobId, Bytes>,
+    pub(crate) pool: Pool,
     /// Every waiting job by its due time.
     pub(crate) due: Zset<JobId>,
     /// Every held job by the end of its lease.

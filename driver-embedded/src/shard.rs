@@ -6,6 +6,9 @@ use crate::notices::Notices;
 use crate::queue::Queue;
 use crate::zset::Zset;
 
+/// What a queue takes beside its jobs, about.
+pub(crate) const QUEUE_BYTES: usize = 2 << 10;
+
 /// The keys of one shard, and its queues.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ShardKeys {
@@ -28,6 +31,11 @@ pub(crate) struct Peek<'a> {
 }
 
 impl ShardKeys {
+    /// What the queue takes, about.
+    pub(crate) fn bytes(&self, queue: &QueueName) -> usize {
+        self.queues.get(queue).map_or(0, |queue| QUEUE_BYTES + queue.pool.bytes())
+    }
+
     /// See `peek.lua`.
     pub(crate) fn peek(
         &mut self,

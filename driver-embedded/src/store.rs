@@ -1,13 +1,16 @@
 use bytes::Bytes;
-use delayline_core::{Command, DeadLetters, Identity, JobId, QueueName, Reply, Shard, Shards, UnixMicros};
+use delayline_core::{
+    Command, DeadLetters, Identity, JobId, QueueName, Refusal, Reply, Shard, Shards, UnixMicros,
+};
 
 use crate::bug::Bug;
 use crate::changes::Changes;
 use crate::destination::Destinations;
 use crate::notices::{Notice, Notices};
+use crate::pool;
 use crate::queue::Queue;
 use crate::script::Script;
-use crate::shard::{Peek, ShardKeys};
+use crate::shard::{Peek, QUEUE_BYTES, ShardKeys};
 
 /// The version of the layout that [`Command::Open`] fixes.
 const LAYOUT: u32 = 1;
@@ -25,6 +28,9 @@ pub struct Store {
     pub(crate) destinations: Destinations,
     notices: Notices,
     pace: Pace,
+    max_bytes: usize,
+    /// What the queues take, about.
+    bytes: usize,
     bug: Option<Bug>,
 }
 
@@ -53,6 +59,8 @@ impl Store {
             destinations: Destinations::new(),
             notices: Notices::default(),
             pace: Pace::of(30_000, 30_000),
+            max_bytes: usize::MAX,
+            bytes: 0,
             bug: None,
         }
     }
@@ -64,11 +72,18 @@ impl Store {
         Store { pace: Pace::of(pump_lease_ms, poll_ms), ..self }
     }
 
+    /// The same store, which holds about so many bytes: beyond them it refuses what makes it grow, as Redis does that is at
+    /// its `maxmemory`.
+    #[must_use]
+    pub fn with_max_bytes(self, max_bytes: usize) -> Store {
+        Store { max_bytes, ..self }
+    }
+
     /// Carries the command out at this time, the whole of it before it returns.
     ///
     /// The time is what Redis's `TIME` would be: it may stand still or go back, with what that does to Redis. A command
-    /// without jobs or for a shard that is not there is [`Reply::Broken`] and changes nothing; no other is, and none is
-    /// refused.
+    /// without jobs or for a shard that is not there is [`Reply::Broken`] and changes nothing; no other is. None is refused
+    /// unless the store is full.
     pub fn execute(&mut self, time: UnixMicros, command: &Command) -> Reply {
         if names_no_job(command) {
             return Reply::Broken("ERR wrong number of arguments: the command names no job".to_owned());
@@ -156,6 +171,10 @@ impl Store {
         let (Some(name), Some(part)) = (command.queue(), self.parts.get_mut(usize::from(shard.0))) else {
             return Reply::Broken("the command is about no queue".to_owned());
         };
+        let before = part.bytes(name);
+        if self.bytes.saturating_add(growth(command)) > self.max_bytes {
+            return Reply::Refused(Refusal::OutOfMemory);
+        }
         let script = Script {
             time,
             now: time.floor_ms(),
@@ -175,6 +194,7 @@ impl Store {
         };
         let reply = script.run(command);
         part.forget_if_empty(name);
+        self.bytes = self.bytes.saturating_add(part.bytes(name)).saturating_sub(before);
         reply
     }
 }
@@ -183,6 +203,15 @@ impl Default for Store {
     /// An empty store of one shard.
     fn default() -> Store {
         Store::new(Shards::default())
+    }
+}
+
+/// How much a command makes the store grow that is refused where there is no room for it: those whose script grows first.
+fn growth(command: &Command) -> usize {
+    match command {
+        Command::Publish { jobs, .. } => jobs.iter().map(|job| pool::size(&job.id, &job.record)).sum(),
+        Command::Configure { .. } => QUEUE_BYTES,
+        _ => 0,
     }
 }
 

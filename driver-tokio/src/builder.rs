@@ -49,6 +49,9 @@ pub struct ClientBuilder {
     pump: Pumping,
     connect_timeout: Duration,
     backlog: (usize, usize),
+    requests: usize,
+    #[cfg(feature = "memory")]
+    max_memory: usize,
     limits: Limits,
     recorder: Option<FlightRecorder>,
 }
@@ -63,6 +66,9 @@ impl Default for ClientBuilder {
             pump: Pumping::WhileTaking,
             connect_timeout: Duration::from_secs(10),
             backlog: (config.pending_jobs, config.pending_bytes),
+            requests: config.pending_requests,
+            #[cfg(feature = "memory")]
+            max_memory: usize::MAX,
             limits: Limits {
                 max_payload: 1 << 20,
                 fail_fast: false,
@@ -120,6 +126,21 @@ impl ClientBuilder {
         self
     }
 
+    /// The most takes that wait, and the most other requests not answered yet, 1 to 1,048,576; 4,096 of each if not called.
+    /// Beyond that they are [`Error::Busy`].
+    pub fn requests(mut self, most: usize) -> ClientBuilder {
+        self.requests = most;
+        self
+    }
+
+    /// About how many bytes a store in memory holds; no limit if not called. Beyond it publishes are refused, as those to a
+    /// full Redis are.
+    #[cfg(feature = "memory")]
+    pub fn max_memory(mut self, bytes: usize) -> ClientBuilder {
+        self.max_memory = bytes;
+        self
+    }
+
     /// What a queue may hold if its config does not say; 2,000,000 jobs of any size if not called.
     pub fn ceiling(mut self, ceiling: Ceiling) -> ClientBuilder {
         self.limits.ceiling = ceiling;
@@ -167,7 +188,7 @@ impl ClientBuilder {
             Target::Memory(name) => {
                 let address = format!("memory://{}", name.as_deref().unwrap_or_default());
                 let shards = self.wanted()?.unwrap_or_default();
-                let memory = crate::memory::Memory::open(name.as_deref(), shards);
+                let memory = crate::memory::Memory::open(name.as_deref(), shards, self.max_memory);
                 (Store::Memory(memory), address)
             }
         };
@@ -239,12 +260,13 @@ struct Opening<'a> {
 
 impl Opening<'_> {
     fn start(&self, shards: Shards) -> Result<Desk, Error> {
-        let ClientBuilder { backlog: (jobs, bytes), limits, pump, .. } = *self.builder;
+        let ClientBuilder { backlog: (jobs, bytes), requests, limits, pump, .. } = *self.builder;
         let config = Config {
             shards,
             pump,
             pending_jobs: jobs,
             pending_bytes: bytes.max(limits.max_payload.saturating_add(OVERHEAD)),
+            pending_requests: requests,
             ceiling: limits.ceiling,
             salt: entropy::salt(self.store)?,
             ..Config::default()

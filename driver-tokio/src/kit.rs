@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use delayline_core::{Command, Job as Delivery, Place, Reply, Shards, UnixMs};
+use delayline_core::{Command, Job as Delivery, Place, Reply, UnixMs};
 
 pub use self::jobs::{DeadLetter, Scheduled};
 pub use self::run::{Outcome, Run, Runs};
@@ -77,7 +77,7 @@ pub fn test() -> (Client, TestClock) {
 pub fn test_at(start: SystemTime) -> (Client, TestClock) {
     let start = unix_ms(start);
     let time = Arc::new(HeldTime::new(start));
-    let memory = Arc::new(Memory::new(Shards::default(), Some(Arc::clone(&time))));
+    let memory = Arc::new(Memory::on(Arc::clone(&time)));
     let client =
         Client::builder().pump(true).at_once(Store::Memory(Arc::clone(&memory)), "memory://".to_owned());
     match client {

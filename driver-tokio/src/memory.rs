@@ -27,23 +27,27 @@ struct Inside {
 }
 
 impl Memory {
-    /// A new store, or the one of this name; its number of shards is fixed when it is made.
-    pub(crate) fn open(name: Option<&str>, shards: Shards) -> Arc<Memory> {
-        let Some(name) = name else { return Arc::new(Memory::new(shards, None)) };
+    /// A new store, or the one of this name; its number of shards and how much it holds are fixed when it is made.
+    pub(crate) fn open(name: Option<&str>, shards: Shards, max_bytes: usize) -> Arc<Memory> {
+        let new = || Arc::new(Memory::holding(Store::new(shards).with_max_bytes(max_bytes), None));
+        let Some(name) = name else { return new() };
         let mut named = lock(&NAMED);
         named.retain(|_, memory| memory.strong_count() > 0);
         if let Some(memory) = named.get(name).and_then(Weak::upgrade) {
             return memory;
         }
-        let memory = Arc::new(Memory::new(shards, None));
+        let memory = new();
         named.insert(name.to_owned(), Arc::downgrade(&memory));
         memory
     }
 
-    /// A store on the wall clock, or on a time that a test holds.
-    pub(crate) fn new(shards: Shards, held: Option<Arc<HeldTime>>) -> Memory {
-        let store = Store::new(shards);
-        let store = if held.is_some() { store.for_pace(held::PUMP_LEASE_MS, held::POLL_MS) } else { store };
+    /// A store on a time that a test holds.
+    pub(crate) fn on(held: Arc<HeldTime>) -> Memory {
+        let store = Store::new(Shards::default()).for_pace(held::PUMP_LEASE_MS, held::POLL_MS);
+        Memory::holding(store, Some(held))
+    }
+
+    fn holding(store: Store, held: Option<Arc<HeldTime>>) -> Memory {
         let inside = Inside { store, time: UnixMicros(0), bells: BTreeMap::new() };
         Memory { inside: Mutex::new(inside), held }
     }

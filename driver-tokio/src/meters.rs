@@ -1,10 +1,11 @@
 //! What is counted and measured, by the `metrics` facade. The crate's documentation has the table.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use delayline_core::{Job as Delivery, QueueName, SettleOutcome, Verdict};
-use metrics::{Counter, Histogram, Unit, counter, histogram};
+use metrics::{Counter, Histogram, Label, SharedString, Unit, counter, histogram};
 
 const PUBLISHED: &str = "delayline_published_total";
 const DELIVERED: &str = "delayline_delivered_total";
@@ -21,30 +22,51 @@ const ATTEMPTS: &str = "delayline_attempts";
 const ROUND_TRIPS: &str = "delayline_round_trips_total";
 const RECONNECTS: &str = "delayline_reconnects_total";
 
-/// The most queues whose meters are kept at hand.
-const QUEUES: usize = 4_096;
+/// The most queues that have series of their own; those beyond are counted together.
+const QUEUES: usize = 200;
+/// What they are counted as: no queue can have this name.
+const OTHERS: &str = "(others)";
+/// A recorder may end a series that was not used for twice as long: until then it is the same one.
+const FRESH: Duration = Duration::from_secs(15 * 60);
+/// A queue of which nothing was counted for so long makes way for another.
+const IDLE: Duration = Duration::from_secs(60 * 60);
+const SWEPT_EVERY: Duration = Duration::from_secs(60);
+
+static ANSWERED: Label = Label::from_static_parts("outcome", "answered");
+static LOST: Label = Label::from_static_parts("outcome", "lost");
 
 /// The meters of an engine.
 pub(crate) struct Meters {
     queues: HashMap<QueueName, QueueMeters>,
-    answered: Counter,
-    lost: Counter,
+    others: QueueMeters,
+    swept: Instant,
+    answered: Meter<Counter>,
+    lost: Meter<Counter>,
 }
 
-/// The meters of a queue.
+/// The meters of a queue, or of many together.
 pub(crate) struct QueueMeters {
-    pub(crate) published: Counter,
-    delivered: Counter,
-    acked: Counter,
-    nacked: Counter,
-    snoozed: Counter,
-    dead: Counter,
-    expired: Counter,
-    leases_ended: Counter,
-    leases_lost: Counter,
-    lateness: Histogram,
-    run: Histogram,
-    attempts: Histogram,
+    label: Label,
+    used: Instant,
+    published: Meter<Counter>,
+    delivered: Meter<Counter>,
+    acked: Meter<Counter>,
+    nacked: Meter<Counter>,
+    snoozed: Meter<Counter>,
+    dead: Meter<Counter>,
+    expired: Meter<Counter>,
+    leases_ended: Meter<Counter>,
+    leases_lost: Meter<Counter>,
+    lateness: Meter<Histogram>,
+    run: Meter<Histogram>,
+    attempts: Meter<Histogram>,
+}
+
+/// A series, which is opened again if it was not used for long.
+struct Meter<M> {
+    name: &'static str,
+    series: M,
+    used: Instant,
 }
 
 impl Meters {
@@ -52,68 +74,93 @@ impl Meters {
         describe();
         Meters {
             queues: HashMap::new(),
-            answered: counter!(ROUND_TRIPS, "outcome" => "answered"),
-            lost: counter!(ROUND_TRIPS, "outcome" => "lost"),
+            others: QueueMeters::new(SharedString::const_str(OTHERS)),
+            swept: Instant::now(),
+            answered: Meter::new(ROUND_TRIPS, &ANSWERED),
+            lost: Meter::new(ROUND_TRIPS, &LOST),
         }
     }
 
-    pub(crate) fn of(&mut self, queue: &QueueName) -> &QueueMeters {
-        if self.queues.len() >= QUEUES && !self.queues.contains_key(queue) {
-            self.queues.clear();
+    /// The meters of a queue, if it is one of the first so many that are in use, or else those of all others.
+    pub(crate) fn of(&mut self, queue: &QueueName) -> &mut QueueMeters {
+        let now = Instant::now();
+        let Meters { queues, others, swept, .. } = self;
+        if queues.len() >= QUEUES && !queues.contains_key(queue) {
+            if now.duration_since(*swept) >= SWEPT_EVERY {
+                *swept = now;
+                queues.retain(|_, meters| now.duration_since(meters.used) < IDLE);
+            }
+            if queues.len() >= QUEUES {
+                return others.at(now);
+            }
         }
-        self.queues.entry(queue.clone()).or_insert_with(|| QueueMeters::new(queue))
+        let new = || QueueMeters::new(SharedString::from_shared(Arc::from(queue.as_str())));
+        queues.entry(queue.clone()).or_insert_with(new).at(now)
     }
 
-    pub(crate) fn round_trip(&self, is_answered: bool) {
-        if is_answered { &self.answered } else { &self.lost }.increment(1);
+    pub(crate) fn round_trip(&mut self, is_answered: bool) {
+        let (meter, label) =
+            if is_answered { (&mut self.answered, &ANSWERED) } else { (&mut self.lost, &LOST) };
+        meter.add(label, Instant::now(), 1);
     }
 }
 
 impl QueueMeters {
-    fn new(queue: &QueueName) -> QueueMeters {
-        let counter = |name: &'static str| counter!(name, "queue" => queue.to_string());
-        let histogram = |name: &'static str| histogram!(name, "queue" => queue.to_string());
+    fn new(name: SharedString) -> QueueMeters {
+        let label = Label::new("queue", name);
         QueueMeters {
-            published: counter(PUBLISHED),
-            delivered: counter(DELIVERED),
-            acked: counter(ACKED),
-            nacked: counter(NACKED),
-            snoozed: counter(SNOOZED),
-            dead: counter(DEAD),
-            expired: counter(EXPIRED),
-            leases_ended: counter(LEASES_ENDED),
-            leases_lost: counter(LEASES_LOST),
-            lateness: histogram(LATENESS),
-            run: histogram(RUN),
-            attempts: histogram(ATTEMPTS),
+            used: Instant::now(),
+            published: Meter::new(PUBLISHED, &label),
+            delivered: Meter::new(DELIVERED, &label),
+            acked: Meter::new(ACKED, &label),
+            nacked: Meter::new(NACKED, &label),
+            snoozed: Meter::new(SNOOZED, &label),
+            dead: Meter::new(DEAD, &label),
+            expired: Meter::new(EXPIRED, &label),
+            leases_ended: Meter::new(LEASES_ENDED, &label),
+            leases_lost: Meter::new(LEASES_LOST, &label),
+            lateness: Meter::new(LATENESS, &label),
+            run: Meter::new(RUN, &label),
+            attempts: Meter::new(ATTEMPTS, &label),
+            label,
         }
     }
 
+    fn at(&mut self, now: Instant) -> &mut QueueMeters {
+        self.used = now;
+        self
+    }
+
+    pub(crate) fn published(&mut self) {
+        self.published.add(&self.label, self.used, 1);
+    }
+
     #[allow(clippy::cast_precision_loss)]
-    pub(crate) fn delivered(&self, delivery: &Delivery) {
-        self.delivered.increment(1);
-        self.lateness.record(delivery.late_ms as f64 / 1000.0);
+    pub(crate) fn delivered(&mut self, delivery: &Delivery) {
+        self.delivered.add(&self.label, self.used, 1);
+        self.lateness.record(&self.label, self.used, delivery.late_ms as f64 / 1000.0);
     }
 
-    pub(crate) fn ran(&self, time: Duration) {
-        self.run.record(time);
+    pub(crate) fn ran(&mut self, time: Duration) {
+        self.run.record(&self.label, self.used, time.as_secs_f64());
     }
 
-    pub(crate) fn lease_lost(&self) {
-        self.leases_lost.increment(1);
+    pub(crate) fn lease_lost(&mut self) {
+        self.leases_lost.add(&self.label, self.used, 1);
     }
 
-    pub(crate) fn tended(&self, ended: u64, expired: u64) {
-        self.leases_ended.increment(ended);
-        self.expired.increment(expired);
+    pub(crate) fn tended(&mut self, ended: u64, expired: u64) {
+        self.leases_ended.add(&self.label, self.used, ended);
+        self.expired.add(&self.label, self.used, expired);
     }
 
     /// A verdict was carried out; `attempt` if it is known. A job that had expired meanwhile was counted as such by whoever
     /// tended its queue.
-    pub(crate) fn settled(&self, kind: Kind, attempt: Option<u16>, outcome: SettleOutcome) {
+    pub(crate) fn settled(&mut self, kind: Kind, attempt: Option<u16>, outcome: SettleOutcome) {
+        let QueueMeters { label, used, .. } = self;
         let is_over = match outcome {
             SettleOutcome::Died => {
-                self.dead.increment(1);
+                self.dead.add(label, *used, 1);
                 true
             }
             SettleOutcome::Expired => false,
@@ -121,14 +168,60 @@ impl QueueMeters {
             SettleOutcome::Gone | SettleOutcome::Stale | SettleOutcome::Repeat => return,
         };
         match kind {
-            Kind::Nack => self.nacked.increment(1),
-            Kind::Ack if outcome == SettleOutcome::Done => self.acked.increment(1),
-            Kind::Snooze if outcome == SettleOutcome::Done => self.snoozed.increment(1),
+            Kind::Nack => self.nacked.add(label, *used, 1),
+            Kind::Ack if outcome == SettleOutcome::Done => self.acked.add(label, *used, 1),
+            Kind::Snooze if outcome == SettleOutcome::Done => self.snoozed.add(label, *used, 1),
             Kind::Ack | Kind::Snooze | Kind::Other => {}
         }
         if let Some(attempt) = attempt.filter(|_| is_over) {
-            self.attempts.record(f64::from(attempt));
+            self.attempts.record(label, *used, f64::from(attempt));
         }
+    }
+}
+
+impl<M: Series> Meter<M> {
+    fn new(name: &'static str, label: &Label) -> Meter<M> {
+        Meter { name, series: M::open(name, label), used: Instant::now() }
+    }
+
+    fn at(&mut self, label: &Label, now: Instant) -> &M {
+        if now.duration_since(self.used) >= FRESH {
+            self.series = M::open(self.name, label);
+        }
+        self.used = now;
+        &self.series
+    }
+}
+
+impl Meter<Counter> {
+    fn add(&mut self, label: &Label, now: Instant, count: u64) {
+        if count > 0 {
+            self.at(label, now).increment(count);
+        }
+    }
+}
+
+impl Meter<Histogram> {
+    fn record(&mut self, label: &Label, now: Instant, value: f64) {
+        self.at(label, now).record(value);
+    }
+}
+
+/// What a recorder keeps.
+trait Series {
+    /// The series of this name and label: the same as before, unless it has ended.
+    fn open(name: &'static str, label: &Label) -> Self;
+}
+
+impl Series for Counter {
+    fn open(name: &'static str, label: &Label) -> Counter {
+        counter!(name, vec![label.clone()])
+    }
+}
+
+impl Series for Histogram {
+    fn open(name: &'static str, label: &Label) -> Histogram {
+        histogram!(name, vec![label.clone()])
     }
 }
 

@@ -342,7 +342,7 @@ impl Owner {
         running.lose(what);
     }
 
-    fn count_trip(&self, landed: &Landed) {
+    fn count_trip(&mut self, landed: &Landed) {
         match landed {
             Landed::Replies(replies) => {
                 let refused = delayline_core::Reply::Refused(Refusal::NotConnected);
@@ -357,7 +357,7 @@ impl Owner {
     fn count_answer(&mut self, about: About, answer: &Answer) {
         match (about, answer) {
             (About::Publish(queue), Answer::Published { .. }) => {
-                self.meters.of(&queue).published.increment(1);
+                self.meters.of(&queue).published();
             }
             (About::Settle(queue, kind), Answer::Settled(outcome)) => {
                 self.meters.of(&queue).settled(kind, None, *outcome);

@@ -1,9 +1,8 @@
 use delayline_core::{JobId, Published};
 use serde::Serialize;
-use serde_json::value::RawValue;
 
-use crate::body::{JSON_ITEMS, too_many_items};
 use crate::item::{self, Outcome};
+use crate::items::items;
 use crate::payload::{essence, is_json, is_unstated};
 use crate::{Draft, Headers, Problem, Response};
 
@@ -50,13 +49,10 @@ impl Form {
 impl Batch {
     /// Reads an array: the drafts are those items that are jobs, in their order.
     pub fn read(body: &[u8]) -> Result<(Batch, Vec<Draft>), Problem> {
-        let items: Vec<&RawValue> = serde_json::from_slice(body).map_err(|error| {
+        let items = items(body, |error| {
             let detail = format!("the body is not a JSON array of jobs: {error}; send lines as {NDJSON}");
             Problem::bad("bad_json", detail)
         })?;
-        if items.len() > JSON_ITEMS {
-            return Err(too_many_items(items.len()));
-        }
         let (mut read, mut drafts) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
         for item in items {
             read.push(item::read(item.get().as_bytes()).map(|draft| {

@@ -4,6 +4,8 @@ use crate::Problem;
 
 /// The largest JSON body that is read as a whole.
 pub const JSON_BYTES: usize = 16 << 20;
+/// The largest JSON body that says one thing.
+pub const DOCUMENT_BYTES: usize = 64 << 10;
 /// The most items of a JSON array.
 pub const JSON_ITEMS: usize = 1_000;
 
@@ -35,10 +37,15 @@ pub fn json_too_large() -> Problem {
     )
 }
 
+/// A JSON body is over [`DOCUMENT_BYTES`].
+pub fn document_too_large() -> Problem {
+    Problem::too_large("body_too_large", "the body is over 64 KiB: nothing that is read here is as long")
+}
+
 /// A JSON array has more than [`JSON_ITEMS`].
-pub fn too_many_items(items: usize) -> Problem {
+pub fn too_many_items() -> Problem {
     let detail = format!(
-        "the array has {items} items and may have {JSON_ITEMS}: send several arrays, or a batch as NDJSON, which has no limit"
+        "the array has more than {JSON_ITEMS} items: send several arrays, or a batch as NDJSON, which has no limit"
     );
     Problem::too_large("too_many_items", detail)
 }

@@ -2,7 +2,7 @@ use bytes::Bytes;
 use delayline_core::{JobId, QueueName};
 use percent_encoding::percent_decode_str;
 
-use crate::body::{JSON_BYTES, PayloadLimit, json_too_large, unexpected};
+use crate::body::{DOCUMENT_BYTES, JSON_BYTES, PayloadLimit, document_too_large, json_too_large, unexpected};
 use crate::{
     Batch, Cancel, Draft, Form, Headers, Inspect, Options, Problem, Publish, Question, Reschedule, Segment,
     Show, named,
@@ -96,7 +96,8 @@ impl Call {
     pub fn body_limit(&self) -> usize {
         match &self.0 {
             Wants::Payload(_, _, limit) => limit.bytes,
-            Wants::Array(_) | Wants::Due(..) => JSON_BYTES,
+            Wants::Array(_) => JSON_BYTES,
+            Wants::Due(..) => DOCUMENT_BYTES,
             Wants::Nothing(_) | Wants::Anything(_) => 0,
         }
     }
@@ -106,9 +107,13 @@ impl Call {
         let is_too_long = body.len() > self.body_limit();
         match self.0 {
             Wants::Payload(_, _, limit) if is_too_long => Err(limit.exceeded()),
-            Wants::Array(_) | Wants::Due(..) if is_too_long => Err(json_too_large()),
+            Wants::Array(_) if is_too_long => Err(json_too_large()),
+            Wants::Due(..) if is_too_long => Err(document_too_large()),
             Wants::Nothing(_) if is_too_long => Err(unexpected()),
-            Wants::Payload(publish, draft, _) => Ok(Asked::Publish(publish, Draft { body, ..draft })),
+            Wants::Payload(publish, draft, _) => {
+                let draft = publish.with_body(draft, body)?;
+                Ok(Asked::Publish(publish, draft))
+            }
             Wants::Array(queue) => {
                 let (batch, drafts) = Batch::read(&body)?;
                 Ok(Asked::Batch(queue, batch, drafts))
@@ -177,7 +182,7 @@ mod tests {
         for (method, path, limit, code) in [
             ("POST", "/v1/queues/q/jobs", 4, "payload_too_large"),
             ("POST", "/v1/queues/q/batch", JSON_BYTES, "body_too_large"),
-            ("PATCH", "/v1/queues/q/jobs/a", JSON_BYTES, "body_too_large"),
+            ("PATCH", "/v1/queues/q/jobs/a", DOCUMENT_BYTES, "body_too_large"),
             ("DELETE", "/v1/queues/q/jobs/a", 0, "unexpected_body"),
         ] {
             assert_eq!(read(method, path, None).unwrap().body_limit(), limit, "{method} {path}");

@@ -27,9 +27,12 @@ struct Item<'a> {
     attempts: Option<u16>,
     backoff: Option<Written<Backoff>>,
     ttl: Option<Written<Span>>,
-    #[serde(default)]
-    headers: BTreeMap<String, String>,
+    #[serde(borrow)]
+    headers: Option<&'a RawValue>,
 }
+
+/// The most bytes of the JSON of a job's headers: a record holds less, and a map of small ones takes a multiple of it.
+const HEADERS_BYTES: usize = 64 << 10;
 
 /// What became of a job of a batch.
 #[derive(Debug, Serialize)]
@@ -60,8 +63,42 @@ pub fn read(json: &[u8]) -> Result<Draft, Problem> {
         attempts: item.attempts,
         backoff: item.backoff.map(|backoff| backoff.0),
         ttl: item.ttl.map(|ttl| ttl.0),
-        headers: item.headers.into_iter().collect(),
+        headers: item.headers.map(headers).transpose()?.unwrap_or_default(),
     })
+}
+
+fn headers(json: &RawValue) -> Result<Vec<(String, String)>, Problem> {
+    if json.get().len() > HEADERS_BYTES {
+        return Err(Problem::bad(
+            "bad_job",
+            "the headers are over 64 KiB: put what is in them into the payload",
+        ));
+    }
+    let headers: BTreeMap<String, String> = serde_json::from_str(json.get())
+        .map_err(|error| Problem::bad("bad_item", format!("this is not a job: headers: {error}")))?;
+    Ok(headers.into_iter().collect())
+}
+
+/// Whether a body is written as a job of a batch with options, where the whole body would be the payload: its publisher has
+/// taken one for the other.
+pub(crate) fn is_described(body: &[u8]) -> bool {
+    if body.trim_ascii_start().first() != Some(&b'{') {
+        return false;
+    }
+    // It is read no further than to the first field that a job of a batch has not.
+    let Ok(item) = serde_json::from_slice::<Item>(body) else { return false };
+    let Item { payload: _, encoding, content_type, id, replace, delay, at, attempts, backoff, ttl, headers } =
+        item;
+    encoding != Encoding::default()
+        || content_type.is_some()
+        || id.is_some()
+        || replace
+        || delay.is_some()
+        || at.is_some()
+        || attempts.is_some()
+        || backoff.is_some()
+        || ttl.is_some()
+        || headers.is_some()
 }
 
 impl Outcome {
@@ -117,6 +154,35 @@ mod tests {
         let draft = read(br#"{"payload":{"a":1},"at":"2026-11-21T10:00:05Z"}"#).unwrap();
         let at = Due::At(UnixMs(1_795_255_205_000));
         assert_eq!((&draft.body[..], draft.due), (&b"{\"a\":1}"[..], Some(at)));
+    }
+
+    #[test]
+    fn a_body_that_is_a_job_with_options_is_told_from_a_payload() {
+        for (option, is_option) in [
+            (r#""id":"a""#, true),
+            (r#""delay":"5s""#, true),
+            (r#""at":"2026-11-21T10:00:05Z""#, true),
+            (r#""attempts":3"#, true),
+            (r#""backoff":"15s 3m""#, true),
+            (r#""ttl":"1h""#, true),
+            (r#""replace":true"#, true),
+            (r#""headers":{}"#, true),
+            (r#""content_type":"a/b""#, true),
+            (r#""encoding":"text""#, true),
+            (r#""encoding":"json""#, false),
+            (r#""delay":5"#, false),
+            (r#""delay":"soon""#, false),
+            (r#""to":"ann""#, false),
+            (r#""id":"a","to":"ann""#, false),
+        ] {
+            for body in [format!("{{\"payload\":1,{option}}}"), format!(" {{{option}, \"payload\":{{}} }}")] {
+                assert_eq!(is_described(body.as_bytes()), is_option, "{body}");
+            }
+            assert!(!is_described(format!("{{{option}}}").as_bytes()), "{option}");
+        }
+        for body in ["", "{", "1", r#"{"payload":1}"#, r#"[{"payload":1,"id":"a"}]"#] {
+            assert!(!is_described(body.as_bytes()), "{body}");
+        }
     }
 
     #[test]

@@ -6,6 +6,8 @@ use serde_json::value::RawValue;
 
 use crate::Response;
 
+const DETAIL_CHARS: usize = 2_000;
+
 /// Why a request was not carried out, as problem details (RFC 9457). `code` never changes its meaning.
 #[derive(Debug)]
 pub struct Problem {
@@ -32,7 +34,13 @@ struct Body<'a> {
 impl Problem {
     /// A problem of this status and code.
     pub fn new(status: u16, code: &'static str, detail: impl Display) -> Problem {
-        Problem { status, code, detail: detail.to_string(), job: None, headers: Vec::new() }
+        let mut detail = detail.to_string();
+        // What was sent is quoted, however long it is.
+        if let Some((end, _)) = detail.char_indices().nth(DETAIL_CHARS) {
+            detail.truncate(end);
+            detail.push('…');
+        }
+        Problem { status, code, detail, job: None, headers: Vec::new() }
     }
 
     /// The request says what cannot be.
@@ -200,16 +208,20 @@ fn title(status: u16) -> &'static str {
     match status {
         400 => "Bad Request",
         401 => "Unauthorized",
+        403 => "Forbidden",
         404 => "Not Found",
         405 => "Method Not Allowed",
+        408 => "Request Timeout",
         409 => "Conflict",
         410 => "Gone",
         412 => "Precondition Failed",
         413 => "Payload Too Large",
         415 => "Unsupported Media Type",
+        421 => "Misdirected Request",
         429 => "Too Many Requests",
         502 => "Bad Gateway",
         503 => "Service Unavailable",
+        507 => "Insufficient Storage",
         _ => "Error",
     }
 }

@@ -1,10 +1,12 @@
 use std::ops::Not;
 
+use bytes::Bytes;
 use delayline_core::{ATTEMPTS, Ask, Inspected, JobId, Published, QueueName};
 use serde::Serialize;
 
 use crate::draft::due;
-use crate::{Draft, Headers, Kept, Options, Problem, Response, Time, named};
+use crate::item::is_described;
+use crate::{Draft, Headers, Kept, Options, Problem, Response, Time, essence, is_json, is_unstated, named};
 
 /// `POST queues/{queue}/jobs`: publishes a job, whose payload is the body.
 #[derive(Debug)]
@@ -46,6 +48,21 @@ impl Publish {
         let publish = Publish { queue, is_repeatable: key.is_some(), replaces: draft.replace };
         draft.id = draft.id.or(key);
         Ok((publish, draft))
+    }
+
+    /// The draft with its payload.
+    pub fn with_body(&self, draft: Draft, body: Bytes) -> Result<Draft, Problem> {
+        let may_be_json = draft.content_type.as_deref().map(essence);
+        let may_be_json = may_be_json.is_none_or(|essence| is_json(&essence) || is_unstated(&essence));
+        if may_be_json && is_described(&body) {
+            let detail = format!(
+                "the body is the payload, and options go into the query, as in ?delay=5s; this one has the options of a job \
+                 of a batch: POST it to /v1/queues/{}/batch as [{{\"payload\": …}}], as one whose payload it is if it is meant",
+                self.queue
+            );
+            return Err(Problem::bad("options_in_body", detail));
+        }
+        Ok(Draft { body, ..draft })
     }
 
     /// What must be asked before it can be answered: a duplicate's answer tells of the job that is there.

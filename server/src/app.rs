@@ -10,7 +10,10 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
 
 use crate::forwarding::Forwarding;
+use crate::limits::Patience;
+use crate::peers::Peers;
 use crate::rejection::problem;
+use crate::site::Site;
 use crate::{draft, metrics, recorder};
 
 const QUEUES_MEASURED: usize = 200;
@@ -25,6 +28,9 @@ pub(crate) struct App {
     pub(crate) client: Client,
     pub(crate) max_payload: PayloadLimit,
     pub(crate) forwarding: Forwarding,
+    pub(crate) site: Site,
+    pub(crate) peers: Arc<Peers>,
+    pub(crate) patience: Patience,
     measured: Mutex<Option<Measured>>,
     closing: watch::Receiver<bool>,
 }
@@ -38,11 +44,14 @@ impl App {
     pub(crate) fn new(
         client: Client,
         max_payload: usize,
+        site: Site,
         forwarding: Forwarding,
+        peers: Arc<Peers>,
+        patience: Patience,
         closing: watch::Receiver<bool>,
     ) -> App {
         let max_payload = PayloadLimit { bytes: max_payload, setting: "--max-payload" };
-        App { client, max_payload, forwarding, measured: Mutex::new(None), closing }
+        App { client, max_payload, site, forwarding, peers, patience, measured: Mutex::new(None), closing }
     }
 
     /// Ends once the service shuts down.

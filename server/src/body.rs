@@ -1,15 +1,40 @@
-use axum::body::Body;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{BodyDataStream, HttpBody};
 use axum::extract::{FromRequest, Request};
+use axum::http::header;
 use bytes::{Bytes, BytesMut};
 use delayline_http::Problem;
-use delayline_http::body::{JSON_BYTES, json_too_large, unexpected};
-use futures_util::StreamExt;
+use delayline_http::body::{DOCUMENT_BYTES, JSON_BYTES, document_too_large, json_too_large, unexpected};
+use futures_util::{Stream, StreamExt, stream};
+use tokio::time::timeout;
 
+use crate::app::Shared;
+use crate::lines::{Line, Lines};
+use crate::peers::{NoRoom, Peer};
 use crate::rejection::Rejection;
+
+/// How long what is left of a body is read that nobody wants: until then its sender may not look for the answer.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// The body of a request, on its way.
+pub(crate) struct Inbound {
+    chunks: BodyDataStream,
+    /// How many bytes it says it has, or has at least.
+    announced: u64,
+    /// Its sender waits to be told to go on.
+    is_held_back: bool,
+    peer: Arc<Peer>,
+    patience: Duration,
+}
 
 /// Why a body was not read.
 pub(crate) enum Unread {
     TooLarge,
+    TooSlow(Duration),
+    NoRoom,
     Broken(axum::Error),
 }
 
@@ -18,38 +43,126 @@ impl Unread {
     pub(crate) fn problem(self, too_large: impl FnOnce() -> Problem) -> Problem {
         match self {
             Unread::TooLarge => too_large(),
+            Unread::TooSlow(patience) => {
+                let detail = format!("no byte of the body came for {patience:?}: send it without pauses");
+                Problem::new(408, "body_timeout", detail)
+            }
+            Unread::NoRoom => Problem::busy(
+                "bodies take all the memory that they may, as --max-body-memory says: try again, or send less at once",
+            ),
             Unread::Broken(error) => Problem::bad("bad_body", format!("the body broke off: {error}")),
         }
     }
 }
 
-/// The whole body, if it has at most `limit` bytes.
-pub(crate) async fn whole(body: Body, limit: usize) -> Result<Bytes, Unread> {
-    let mut chunks = body.into_data_stream();
-    let mut read = BytesMut::new();
-    while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(Unread::Broken)?;
-        if read.len() + chunk.len() > limit {
+impl FromRequest<Shared> for Inbound {
+    type Rejection = Infallible;
+
+    async fn from_request(request: Request, app: &Shared) -> Result<Inbound, Infallible> {
+        let (parts, body) = request.into_parts();
+        let peer = app.peers.of(&parts);
+        Ok(Inbound {
+            announced: body.size_hint().lower(),
+            is_held_back: parts.headers.contains_key(header::EXPECT),
+            chunks: body.into_data_stream(),
+            peer,
+            patience: app.patience.body,
+        })
+    }
+}
+
+impl Inbound {
+    /// The whole body, if it has at most `limit` bytes. What says that it has more is not read.
+    pub(crate) async fn whole(mut self, limit: usize) -> Result<Bytes, Unread> {
+        let read = self.read(limit).await;
+        if matches!(read, Err(Unread::TooLarge | Unread::NoRoom)) {
+            self.linger();
+        }
+        read
+    }
+
+    async fn read(&mut self, limit: usize) -> Result<Bytes, Unread> {
+        if self.announced > limit as u64 {
             return Err(Unread::TooLarge);
         }
-        read.extend_from_slice(&chunk);
+        let mut read = BytesMut::new();
+        while let Some(chunk) = self.next().await? {
+            if read.len() + chunk.len() > limit {
+                return Err(Unread::TooLarge);
+            }
+            self.peer.holds(chunk.len()).await.map_err(|NoRoom| Unread::NoRoom)?;
+            read.extend_from_slice(&chunk);
+        }
+        Ok(read.freeze())
     }
-    Ok(read.freeze())
+
+    /// What comes next, unless it does not come.
+    async fn next(&mut self) -> Result<Option<Bytes>, Unread> {
+        let reading = self.peer.reads();
+        let chunk = timeout(self.patience, self.chunks.next()).await;
+        drop(reading);
+        let chunk = chunk.map_err(|_| Unread::TooSlow(self.patience))?;
+        chunk.transpose().map_err(Unread::Broken)
+    }
+
+    /// The lines of the body, as they come. Whoever gets one lets go of its bytes.
+    pub(crate) fn lines(&mut self, limit: usize) -> impl Stream<Item = Result<Line, Unread>> {
+        stream::try_unfold((self, Lines::new(limit)), async |(body, mut lines)| {
+            loop {
+                let line = lines.pop();
+                body.peer.lets_go(lines.dropped());
+                if let Some((_, line)) = line {
+                    return Ok(Some((line, (body, lines))));
+                }
+                match body.next().await? {
+                    Some(chunk) => {
+                        body.peer.holds(chunk.len()).await.map_err(|NoRoom| Unread::NoRoom)?;
+                        lines.push(&chunk);
+                    }
+                    None => return Ok(lines.last().map(|(_, line)| (line, (body, lines)))),
+                }
+            }
+        })
+    }
+
+    /// A body of JSON.
+    pub(crate) async fn json(self) -> Result<Bytes, Problem> {
+        self.whole(JSON_BYTES).await.map_err(|unread| unread.problem(json_too_large))
+    }
+
+    /// A body of JSON that says one thing.
+    pub(crate) async fn document(self) -> Result<Bytes, Problem> {
+        self.whole(DOCUMENT_BYTES).await.map_err(|unread| unread.problem(document_too_large))
+    }
+
+    /// Reads on for a while, beside the answer, so that a sender who writes first and reads then comes to read it. One that
+    /// waits to be told to go on reads already.
+    fn linger(mut self) {
+        if self.is_held_back {
+            return;
+        }
+        let serving = self.peer.also_serves();
+        tokio::spawn(async move {
+            let _ = timeout(LINGER, self.drain()).await;
+            drop(serving);
+        });
+    }
+
+    /// Reads what is left, for nothing.
+    pub(crate) async fn drain(&mut self) {
+        while let Ok(Some(_)) = self.next().await {}
+    }
 }
 
 /// The absence of a body: one that is not read hides from us that its sender has gone, and what it says is ignored.
 pub(crate) struct Empty;
 
-impl<S: Send + Sync> FromRequest<S> for Empty {
+impl FromRequest<Shared> for Empty {
     type Rejection = Rejection;
 
-    async fn from_request(request: Request, _: &S) -> Result<Empty, Rejection> {
-        whole(request.into_body(), 0).await.map_err(|unread| unread.problem(unexpected))?;
+    async fn from_request(request: Request, app: &Shared) -> Result<Empty, Rejection> {
+        let Ok(body) = Inbound::from_request(request, app).await;
+        body.whole(0).await.map_err(|unread| unread.problem(unexpected))?;
         Ok(Empty)
     }
-}
-
-/// A body of JSON.
-pub(crate) async fn json(body: Body) -> Result<Bytes, Problem> {
-    whole(body, JSON_BYTES).await.map_err(|unread| unread.problem(json_too_large))
 }

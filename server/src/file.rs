@@ -38,6 +38,14 @@ struct Serve {
     access_log: Option<bool>,
     flight_recorder: Option<String>,
     flight_recorder_size: Option<Text<ByteSize>>,
+    max_connections: Option<usize>,
+    max_takes_per_client: Option<usize>,
+    max_body_memory: Option<Text<ByteSize>>,
+    max_memory: Option<Text<ByteSize>>,
+    header_timeout: Option<Text<Span>>,
+    body_timeout: Option<Text<Span>>,
+    idle_timeout: Option<Text<Span>>,
+    host: Option<Vec<String>>,
 }
 
 /// The text of a value that can be read as a `T`.
@@ -102,10 +110,18 @@ impl File {
             ("serve", "access_log", serve.access_log.map(|yes| yes.to_string())),
             ("serve", "flight_recorder", serve.flight_recorder.clone()),
             ("serve", "flight_recorder_size", written(serve.flight_recorder_size.as_ref())),
+            ("serve", "max_connections", serve.max_connections.map(|most| most.to_string())),
+            ("serve", "max_takes_per_client", serve.max_takes_per_client.map(|most| most.to_string())),
+            ("serve", "max_body_memory", written(serve.max_body_memory.as_ref())),
+            ("serve", "max_memory", written(serve.max_memory.as_ref())),
+            ("serve", "header_timeout", written(serve.header_timeout.as_ref())),
+            ("serve", "body_timeout", written(serve.body_timeout.as_ref())),
+            ("serve", "idle_timeout", written(serve.idle_timeout.as_ref())),
         ];
         let settings = settings.map(|(section, name, value)| (section, name, value.map(|value| vec![value])));
         let forward_to = ("serve", "forward_to", serve.forward_to.clone());
-        let settings = settings.into_iter().chain([forward_to]);
+        let host = ("serve", "host", serve.host.clone());
+        let settings = settings.into_iter().chain([host, forward_to]);
         settings.filter_map(|(section, name, values)| Some((section, name, values?))).collect()
     }
 }
@@ -141,7 +157,9 @@ mod tests {
         let text = "redis = 'redis://h/'\nprefix = 'p'\nconnect_timeout = '1s'\nlog_level = 'warn'\n\
                     log_format = 'json'\ncolor = 'never'\n[serve]\nlisten = '127.0.0.1:0'\ninsecure = true\n\
                     strict = false\nmax_payload = '2MiB'\ntimeout = '5s'\naccess_log = true\nflight_recorder = 'f'\n\
-                    flight_recorder_size = '1MiB'\nforward_to = ['list:a*', 'stream:b']\n";
+                    flight_recorder_size = '1MiB'\nmax_connections = 9\nmax_takes_per_client = 9\n\
+                    max_body_memory = '9MiB'\nmax_memory = '9MiB'\nheader_timeout = '9s'\nbody_timeout = '9s'\n\
+                    idle_timeout = '9s'\nhost = ['a.example', 'b.example']\nforward_to = ['list:a*', 'stream:b']\n";
         let given = File::read(text).unwrap().given();
         let names: Vec<(&str, &str)> = given.iter().map(|given| (given.0, given.1)).collect();
         let known = crate::settings::SECTIONS;

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_util::MetricKindMask;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::metrics;
@@ -13,6 +14,10 @@ const SECONDS: [f64; 14] =
 const ATTEMPTS: [f64; 9] = [1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 20.0];
 /// How often what was measured is put into buckets, whether or not anybody scrapes.
 const KEPT_UP_EVERY: Duration = Duration::from_secs(5);
+/// When a series ends that is not used. Whoever counts takes it for the same one for half as long.
+const IDLE: Duration = Duration::from_secs(30 * 60);
+/// How often idle series are looked for, whether or not anybody scrapes.
+const SWEPT_EVERY: u32 = 120;
 const ANOTHER: &str = "# This process has another recorder of metrics: what it counts is there, not here.\n";
 
 static RECORDER: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
@@ -35,10 +40,13 @@ pub(crate) async fn keep_up() {
     let mut ticks = interval(KEPT_UP_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        ticks.tick().await;
-        if let Some(recorder) = recorder() {
-            recorder.run_upkeep();
+        for _ in 0..SWEPT_EVERY {
+            ticks.tick().await;
+            if let Some(recorder) = recorder() {
+                recorder.run_upkeep();
+            }
         }
+        let _ = render();
     }
 }
 
@@ -52,6 +60,7 @@ fn build() -> Result<PrometheusHandle, BuildError> {
     let recorder = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
         .set_buckets_for_metric(Matcher::Full("delayline_attempts".to_owned()), &ATTEMPTS)?
+        .idle_timeout(MetricKindMask::COUNTER | MetricKindMask::HISTOGRAM, Some(IDLE))
         .install_recorder()?;
     metrics::describe();
     Ok(recorder)

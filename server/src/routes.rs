@@ -6,19 +6,21 @@ mod leases;
 mod options;
 mod path;
 mod queues;
+mod sender;
 mod take;
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::http::{Method, Uri};
-use axum::middleware::from_fn;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post, put};
 use delayline_http::Problem;
 
 use crate::app::Shared;
 use crate::metrics;
 use crate::rejection::Rejection;
+use crate::site;
 
 /// Every route of the service.
 pub(crate) fn router(app: &Shared) -> Router {
@@ -29,6 +31,7 @@ pub(crate) fn router(app: &Shared) -> Router {
         .route("/metrics", get(health::metrics))
         .fallback(no_such_route)
         .method_not_allowed_fallback(method_not_allowed)
+        .layer(from_fn_with_state(Arc::clone(app), site::check))
         .layer(from_fn(metrics::count))
         .with_state(Arc::clone(app))
 }

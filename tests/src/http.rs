@@ -45,7 +45,7 @@ impl Http {
         stream.set_read_timeout(Some(PATIENCE))?;
         let (len, mut sender) = (body.len(), stream.try_clone()?);
         let head = format!(
-            "{method} {path} HTTP/1.0\r\nHost: test\r\nContent-Type: {content_type}\r\nContent-Length: {len}\r\n\r\n"
+            "{method} {path} HTTP/1.0\r\nHost: localhost\r\nContent-Type: {content_type}\r\nContent-Length: {len}\r\n\r\n"
         );
         thread::scope(|scope| {
             scope.spawn(move || {

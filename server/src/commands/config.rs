@@ -75,6 +75,14 @@ that variable says otherwise. It may say:
   strict = false
   max_payload = \"1MiB\"
   timeout = \"10s\"
+  max_connections = 4096
+  max_takes_per_client = 1024
+  max_body_memory = \"256MiB\"
+  max_memory = \"256MiB\"
+  header_timeout = \"10s\"
+  body_timeout = \"10s\"
+  idle_timeout = \"75s\"
+  host = [\"queue.example\"]
 
 Examples:
   delayline config show

@@ -7,7 +7,9 @@ use delayline_tokio::Span;
 use tokio::sync::watch;
 
 use crate::failure::Failure;
+use crate::limits::{self, Patience};
 use crate::listener::Listener;
+use crate::peers::Peers;
 use crate::redis::Redis;
 use crate::rest::{Endpoint, Origin, Token, Upstream};
 use crate::stop::Stop;
@@ -97,6 +99,8 @@ impl RestServer {
             "delayline {version} listening on http://{}, commands go to {redis}",
             listener.address()
         );
-        Ok(listener.serve(router, close, stop).await?)
+        let peers = Peers::new(limits::max_connections(None), 0, 0);
+        listener.serve(router, peers, Patience::default(), close, stop).await;
+        Ok(())
     }
 }

@@ -17,14 +17,19 @@ use crate::access::Access;
 use crate::app::App;
 use crate::failure::Failure;
 use crate::forwarding::Forwarding;
+use crate::limits::{Limits, Patience};
 use crate::listener::{GRACE, Listener};
+use crate::peers::Peers;
 use crate::recorder;
 use crate::recording::Recording;
 use crate::redis::Redis;
 use crate::routes::router;
+use crate::site::Site;
 use crate::stop::Stop;
 
 const PAYLOAD_MAX: u64 = 16 << 20;
+/// What settles many leases makes as many requests of the engine.
+const REQUESTS_LEAST: usize = 4_096;
 const RECORDER_SIZES: RangeInclusive<u64> = 64 << 10..=1 << 30;
 
 /// Serves the queues over HTTP, in memory unless a Redis is given, until it is told to stop.
@@ -96,6 +101,8 @@ pub struct Serve {
     /// How much of it to keep, 64KiB to 1GiB: the latest
     #[arg(long, value_name = "SIZE", default_value = "16MiB", env = "DELAYLINE_FLIGHT_RECORDER_SIZE")]
     flight_recorder_size: ByteSize,
+    #[command(flatten)]
+    limits: Limits,
 }
 
 /// The service, listening but not yet answering.
@@ -103,6 +110,9 @@ pub struct Server {
     listener: Listener,
     client: Client,
     max_payload: usize,
+    site: Site,
+    peers: Arc<Peers>,
+    patience: Patience,
     close: watch::Sender<bool>,
     recording: Option<Recording>,
     access: Access,
@@ -113,9 +123,17 @@ impl Server {
     /// Connects and listens.
     pub async fn bind(serve: &Serve, redis: &Redis) -> Result<Server, Failure> {
         let max_payload = serve.max_payload()?;
+        serve.limits.validate()?;
         let listener = Listener::bind(&serve.listen, serve.insecure).await?;
         recorder::install();
-        let builder = redis.patient_builder().pump(true).strict(serve.strict).max_payload(max_payload);
+        let (peers, patience) = (serve.limits.peers(), serve.limits.patience());
+        let builder = redis
+            .patient_builder()
+            .requests(peers.max_connections().max(REQUESTS_LEAST))
+            .max_memory(serve.limits.max_memory())
+            .pump(true)
+            .strict(serve.strict)
+            .max_payload(max_payload);
         let builder = builder.timeout(Duration::from_millis(serve.timeout.0)).grace(GRACE);
         let recording = serve.recording()?;
         let builder = match &recording {
@@ -128,9 +146,21 @@ impl Server {
                 "jobs are kept in memory: nothing survives a restart; --redis redis://… keeps them"
             );
         }
+        let site = Site::new(&serve.listen, listener.address(), serve.limits.hosts());
         let close = watch::Sender::new(false);
         let (access, forwarding) = (Access::new(serve.access_log), Forwarding::to(&serve.forward_to));
-        Ok(Server { listener, client, max_payload, close, recording, access, forwarding })
+        Ok(Server {
+            listener,
+            client,
+            max_payload,
+            site,
+            peers,
+            patience,
+            close,
+            recording,
+            access,
+            forwarding,
+        })
     }
 
     /// Where it listens.
@@ -147,16 +177,18 @@ impl Server {
     /// Its routes without its listener, for whoever calls them in process.
     #[doc(hidden)]
     pub fn router(&self) -> Router {
-        let (client, forwarding) = (self.client.clone(), self.forwarding.clone());
-        let app = App::new(client, self.max_payload, forwarding, self.close.subscribe());
-        let access = self.access.clone();
+        let Server { client, max_payload, site, forwarding, peers, patience, close, access, .. } = self;
+        let (client, site, forwarding) = (client.clone(), site.clone(), forwarding.clone());
+        let (peers, closing) = (Arc::clone(peers), close.subscribe());
+        let app = App::new(client, *max_payload, site, forwarding, peers, *patience, closing);
+        let access = access.clone();
         router(&Arc::new(app)).layer(from_fn(move |request, next| access.clone().log(request, next)))
     }
 
     /// Answers requests until `stop` ends; then takes no new ones, ends long polls, and finishes the others.
     pub async fn run_until(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Failure> {
         let router = self.router();
-        let Server { listener, client, close, recording, .. } = self;
+        let Server { listener, client, peers, patience, close, recording, .. } = self;
         let version = env!("CARGO_PKG_VERSION");
         tracing::info!(
             "delayline {version} listening on http://{}, jobs in {}",
@@ -164,7 +196,7 @@ impl Server {
             client.address()
         );
         tokio::select! {
-            served = listener.serve(router, close, stop) => served?,
+            () = listener.serve(router, peers, patience, close, stop) => {}
             () = recorder::keep_up() => {}
             failed = saving(recording.as_ref()) => failed?,
             panicked = client.failed() => return Err(panicked.into()),

@@ -1,21 +1,26 @@
+use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
+use delayline_http::body::json_too_large;
 use delayline_http::item::{self, Outcome};
 use delayline_http::{Batch, Form, NDJSON, Problem};
 use delayline_tokio::QueueName;
-use futures_util::TryStreamExt;
+use futures_util::{StreamExt, TryStreamExt};
 
 use super::options::{Said, headers_of};
 use super::path::InPath;
+use super::sender::Sender;
 use crate::app::{App, Shared};
-use crate::body;
-use crate::lines::{Line, lines};
+use crate::body::{Inbound, Unread};
+use crate::lines::Line;
+use crate::peers::Peer;
 use crate::rejection::{Rejection, respond};
+use crate::spool::{Full, Spool};
 
 /// How many jobs of a batch are on their way at once.
 const UNDER_WAY: usize = 64;
@@ -25,47 +30,86 @@ pub(super) async fn publish(
     InPath(queue): InPath<QueueName>,
     Said(options): Said,
     headers: HeaderMap,
-    body: Body,
+    Sender(peer): Sender,
+    body: Inbound,
 ) -> Result<Response, Rejection> {
     options.finish()?;
     match Form::of(&headers_of(&headers))? {
-        Form::Lines => Ok(streamed(&app, queue, body)),
+        Form::Lines => Ok(streamed(app, peer, queue, body)),
         Form::Array => {
-            let (batch, drafts) = Batch::read(&body::json(body).await?)?;
+            let (batch, drafts) = Batch::read(&body.json().await?)?;
             Ok(respond(batch.answer(app.publish_all(&queue, drafts).await?)))
         }
     }
 }
 
-/// Answers a line for each line as it is published. What the client does not read stays unsent, and then no more is read
-/// from it.
-fn streamed(app: &Shared, queue: QueueName, body: Body) -> Response {
-    let limit = app.max_payload.bytes.saturating_mul(2).saturating_add(1 << 16);
-    let app = Arc::clone(app);
-    let outcomes = lines(body.into_data_stream(), limit)
-        .map_ok(move |line| {
-            let (app, queue) = (Arc::clone(&app), queue.clone());
-            async move {
-                Ok(match line {
-                    Line::Whole(json) => publish_one(&app, &queue, &json).await,
-                    Line::TooLong => {
-                        let detail = format!(
-                            "the line is over {limit} bytes, so it was not read: send a smaller payload"
-                        );
-                        Outcome::error(None, Problem::too_large("payload_too_large", detail))
-                    }
-                })
+/// Answers a line for each line as it is published, whether or not the answer is read meanwhile.
+fn streamed(app: Shared, peer: Arc<Peer>, queue: QueueName, mut body: Inbound) -> Response {
+    let spool = Spool::new(Arc::clone(&peer));
+    let answer = Body::from_stream(Arc::clone(&spool).read().map(Ok::<_, Infallible>));
+    let serving = peer.also_serves();
+    tokio::spawn(async move {
+        match publish_lines(&app, &peer, &queue, &mut body, &spool).await {
+            Ok(()) => spool.end(),
+            Err(problem) => {
+                spool.end_with(&line(&Outcome::error(None, problem)));
+                // Whoever writes first and reads then would else find the connection broken.
+                body.drain().await;
             }
-        })
-        .try_buffered(UNDER_WAY)
-        .map_ok(|outcome| line(&outcome));
-    ([(header::CONTENT_TYPE, NDJSON)], Body::from_stream(outcomes)).into_response()
+        }
+        drop(serving);
+    });
+    ([(header::CONTENT_TYPE, NDJSON)], answer).into_response()
 }
 
-fn line(outcome: &Outcome) -> Bytes {
+/// Publishes the lines, until one can no longer be answered.
+async fn publish_lines(
+    app: &App,
+    peer: &Peer,
+    queue: &QueueName,
+    body: &mut Inbound,
+    spool: &Spool,
+) -> Result<(), Problem> {
+    let limit = app.max_payload.bytes.saturating_mul(2).saturating_add(1 << 16);
+    let outcomes = body
+        .lines(limit)
+        .map_ok(async |line| {
+            Ok(match line {
+                Line::Whole(json) => {
+                    let outcome = publish_one(app, queue, &json).await;
+                    peer.lets_go(json.len());
+                    outcome
+                }
+                Line::TooLong => Outcome::error(None, line_too_long(limit)),
+            })
+        })
+        .try_buffered(UNDER_WAY);
+    let mut outcomes = pin!(outcomes);
+    while let Some(outcome) = outcomes.next().await {
+        let outcome = outcome.map_err(|why| match why {
+            Unread::NoRoom => unread(),
+            why => why.problem(json_too_large),
+        })?;
+        spool.put(&line(&outcome)).await.map_err(|Full| unread())?;
+    }
+    Ok(())
+}
+
+fn line_too_long(limit: usize) -> Problem {
+    let detail = format!("the line is over {limit} bytes, so it was not read: send a smaller payload");
+    Problem::too_large("payload_too_large", detail)
+}
+
+fn unread() -> Problem {
+    let detail = "the lines from here on were not published, but for up to 64 of them: there is no room for more outcomes \
+                  that are not read: read them while writing, or send shorter batches";
+    Problem::conflict("outcomes_unread", detail)
+}
+
+fn line(outcome: &Outcome) -> Vec<u8> {
     let mut line = serde_json::to_vec(outcome).unwrap_or_default();
     line.push(b'\n');
-    line.into()
+    line
 }
 
 async fn publish_one(app: &App, queue: &QueueName, json: &[u8]) -> Outcome {

@@ -1,17 +1,16 @@
 use axum::Json;
-use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use delayline_http::body::{JSON_ITEMS, too_many_items};
-use delayline_http::{Kept, Problem, Written};
+use delayline_http::{Kept, Problem, Written, items};
 use delayline_tokio::{Cursor, DeadMoved, Error, JobId, QueueName};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use serde_json::value::RawValue;
 
 use super::options::Said;
 use super::path::InPath;
 use crate::app::Shared;
-use crate::body;
+use crate::body::Inbound;
 use crate::rejection::Rejection;
 
 #[derive(Serialize)]
@@ -37,23 +36,24 @@ const IDS_AT_ONCE: usize = 500;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Which {
-    ids: Option<Vec<Written<JobId>>>,
+struct Which<'a> {
+    #[serde(borrow)]
+    ids: Option<&'a RawValue>,
     #[serde(default)]
     all: bool,
 }
 
 /// The dead letters that a body names; `None` for all.
-async fn which(body: Body) -> Result<Option<Vec<JobId>>, Problem> {
+async fn which(body: Inbound) -> Result<Option<Vec<JobId>>, Problem> {
     const WANTED: &str = "write {\"ids\": [\"…\"]} or {\"all\": true}";
-    let body = body::json(body).await?;
-    let which: Which = serde_json::from_slice(&body)
-        .map_err(|error| Problem::bad("bad_json", format!("the body cannot be read: {error}: {WANTED}")))?;
-    match which {
+    let body = body.json().await?;
+    let unread = |error| Problem::bad("bad_json", format!("the body cannot be read: {error}: {WANTED}"));
+    match serde_json::from_slice(&body).map_err(unread)? {
         Which { ids: None, all: true } => Ok(None),
-        Which { ids: Some(ids), all: false } if ids.len() > JSON_ITEMS => Err(too_many_items(ids.len())),
-        Which { ids: Some(ids), all: false } if !ids.is_empty() => {
-            Ok(Some(ids.into_iter().map(|id| id.0).collect()))
+        Which { ids: Some(ids), all: false } if ids.get() != "[]" => {
+            let ids = items(ids.get().as_bytes(), unread)?;
+            let ids = ids.into_iter().map(|id| serde_json::from_str(id.get()).map(|Written(id)| id));
+            Ok(Some(ids.collect::<Result<_, _>>().map_err(unread)?))
         }
         _ => Err(Problem::bad("bad_json", format!("the body must name ids or all: {WANTED}"))),
     }
@@ -78,7 +78,7 @@ pub(super) async fn requeue(
     State(app): State<Shared>,
     InPath(queue): InPath<QueueName>,
     Said(options): Said,
-    body: Body,
+    body: Inbound,
 ) -> Result<Response, Rejection> {
     options.finish()?;
     let queue = app.client.bytes(&queue)?;
@@ -93,7 +93,7 @@ pub(super) async fn purge(
     State(app): State<Shared>,
     InPath(queue): InPath<QueueName>,
     Said(options): Said,
-    body: Body,
+    body: Inbound,
 ) -> Result<Response, Rejection> {
     options.finish()?;
     let queue = app.client.bytes(&queue)?;

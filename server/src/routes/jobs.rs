@@ -1,4 +1,3 @@
-use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -8,7 +7,7 @@ use delayline_tokio::{JobId, QueueName};
 use super::options::{Said, headers_of};
 use super::path::InPath;
 use crate::app::Shared;
-use crate::body::{self, Empty};
+use crate::body::{Empty, Inbound};
 use crate::rejection::{Rejection, respond};
 
 pub(super) async fn publish(
@@ -16,11 +15,12 @@ pub(super) async fn publish(
     InPath(queue): InPath<QueueName>,
     Said(options): Said,
     headers: HeaderMap,
-    body: Body,
+    body: Inbound,
 ) -> Result<Response, Rejection> {
-    let (publish, mut draft) = Publish::read(queue, options, &headers_of(&headers))?;
-    let body = body::whole(body, app.max_payload.bytes).await;
-    draft.body = body.map_err(|unread| unread.problem(|| app.max_payload.exceeded()))?;
+    let (publish, draft) = Publish::read(queue, options, &headers_of(&headers))?;
+    let body = body.whole(app.max_payload.bytes).await;
+    let body = body.map_err(|unread| unread.problem(|| app.max_payload.exceeded()))?;
+    let draft = publish.with_body(draft, body)?;
     let published = app.publish(&publish.queue, draft).await?;
     let found = if published.duplicate { app.inspect(&publish.queue, &published.id).await } else { Ok(None) };
     Ok(respond(publish.answer(&published, found)?))
@@ -54,10 +54,10 @@ pub(super) async fn reschedule(
     InPath(queue): InPath<QueueName>,
     InPath(id): InPath<JobId>,
     Said(options): Said,
-    body: Body,
+    body: Inbound,
 ) -> Result<Response, Rejection> {
     options.finish()?;
-    let reschedule = Reschedule::read(queue, id, &body::json(body).await?)?;
+    let reschedule = Reschedule::read(queue, id, &body.document().await?)?;
     let queue = app.client.bytes(&reschedule.queue)?;
     let rescheduled = queue.reschedule(&reschedule.id, reschedule.due).await?;
     Ok(respond(reschedule.answer(rescheduled.outcome, rescheduled.due)?))

@@ -1,11 +1,9 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use delayline_http::body::{JSON_ITEMS, too_many_items};
-use delayline_http::{Problem, Time, Written, outcome};
+use delayline_http::{Problem, Time, Written, items, outcome};
 use delayline_tokio::{Error, Lease, Reason, Span, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -15,7 +13,7 @@ use super::options::Said;
 use super::path::InPath;
 use super::take::{LEASE, LEASES};
 use crate::app::{App, Shared};
-use crate::body::{self, Empty};
+use crate::body::{Empty, Inbound};
 use crate::rejection::{Rejection, problem};
 
 pub(super) async fn ack(
@@ -121,17 +119,14 @@ struct Outcome {
 pub(super) async fn settle_many(
     State(app): State<Shared>,
     Said(options): Said,
-    body: Body,
+    body: Inbound,
 ) -> Result<Response, Rejection> {
     options.finish()?;
-    let body = body::json(body).await?;
-    let items: Vec<&RawValue> = serde_json::from_slice(&body).map_err(|error| {
+    let body = body.json().await?;
+    let items = items(&body, |error| {
         let detail = format!("the body is not an array of {{\"lease\", \"verdict\"}}: {error}");
         Problem::bad("bad_json", detail)
     })?;
-    if items.len() > JSON_ITEMS {
-        return Err(too_many_items(items.len()).into());
-    }
     let (mut wrong, mut leases) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
     for item in items {
         wrong.push(read(item).map(|lease| leases.push(lease)).err());

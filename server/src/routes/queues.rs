@@ -1,5 +1,4 @@
 use axum::Json;
-use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
@@ -10,7 +9,7 @@ use serde_json::json;
 use super::options::Said;
 use super::path::InPath;
 use crate::app::Shared;
-use crate::body::{self, Empty};
+use crate::body::{Empty, Inbound};
 use crate::rejection::{Rejection, respond};
 
 pub(super) async fn list(State(app): State<Shared>, Said(mut options): Said) -> Result<Response, Rejection> {
@@ -37,11 +36,11 @@ pub(super) async fn configure(
     InPath(queue): InPath<QueueName>,
     Said(options): Said,
     headers: HeaderMap,
-    body: Body,
+    body: Inbound,
 ) -> Result<Response, Rejection> {
     options.finish()?;
     let replaces = if_match(&headers)?;
-    let config = Document::read(&body::json(body).await?)?;
+    let config = Document::read(&body.document().await?)?;
     if config.forward.is_some() && app.client.is_memory() {
         return Err(Problem::bad(
             "forward_needs_redis",

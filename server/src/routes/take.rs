@@ -9,8 +9,10 @@ use delayline_tokio::{QueueName, Span};
 use serde::Serialize;
 
 use super::options::Said;
+use super::sender::Sender;
 use crate::app::Shared;
 use crate::body::Empty;
+use crate::peers::TooManyTakes;
 use crate::rejection::Rejection;
 
 const QUEUES_MAX: usize = 64;
@@ -28,6 +30,7 @@ struct Jobs {
 pub(super) async fn take(
     State(app): State<Shared>,
     Said(mut options): Said,
+    Sender(peer): Sender,
     _: Empty,
 ) -> Result<Response, Rejection> {
     let queues = queues(&mut options)?;
@@ -35,16 +38,26 @@ pub(super) async fn take(
     let wait = options.in_range("wait", Span(0)..=Span(300_000))?.unwrap_or_default();
     let lease = options.in_range("lease", LEASES)?.unwrap_or(LEASE);
     options.finish()?;
+    let _waiting = if wait.0 > 0 { peer.waits().map_err(too_many)? } else { None };
     let taking = app.client.take(queues).count(count);
     let taking = taking.wait(Duration::from_millis(wait.0)).lease(Duration::from_millis(lease.0));
     let jobs = tokio::select! {
         jobs = taking.into_future() => jobs?,
         () = app.closing() => Vec::new(),
+        () = peer.gone() => Vec::new(),
     };
     if jobs.is_empty() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     Ok(Json(Jobs { jobs: jobs.into_iter().map(Taken::from).collect() }).into_response())
+}
+
+fn too_many(TooManyTakes { most }: TooManyTakes) -> Problem {
+    let detail = format!(
+        "{most} takes of this address wait already, and more may not: take more jobs at once, or raise \
+         --max-takes-per-client, as where a proxy makes all clients one"
+    );
+    Problem::new(429, "too_many_takes", detail).retry_after(1)
 }
 
 fn queues(options: &mut Options) -> Result<Vec<QueueName>, Problem> {

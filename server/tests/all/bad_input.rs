@@ -140,7 +140,7 @@ async fn a_verdict_that_is_not_right_settles_nothing() {
     body.is_problem(400, "unexpected_body", "pass options in the query");
     let many = vec![json!({ "lease": lease, "verdict": "ack" }); 1_001];
     let many = service.post("/v1/leases/settle", json!(many).to_string()).await;
-    many.is_problem(413, "too_many_items", "1001 items");
+    many.is_problem(413, "too_many_items", "more than 1000 items");
     service.post("/v1/leases/settle", "{}").await.is_problem(400, "bad_json", "not an array");
     assert_eq!(service.sizes("q").await, [0, 0, 1, 0]);
 }
@@ -210,7 +210,7 @@ async fn other_requests_that_are_not_right() {
     }
     let ids = json!({ "ids": vec!["a"; 1_001] }).to_string();
     let answer = service.post("/v1/queues/q/dead/purge", ids).await;
-    answer.is_problem(413, "too_many_items", "1001 items");
+    answer.is_problem(413, "too_many_items", "more than 1000 items");
 }
 
 #[tokio::test]

@@ -70,7 +70,7 @@ async fn an_array_has_at_most_a_thousand_items() {
     let service = Service::start().await;
     let items = |count: usize| Value::from(vec![json!({ "payload": 1 }); count]).to_string();
     let answer = service.post("/v1/queues/q/batch", items(1_001)).await;
-    answer.is_problem(413, "too_many_items", "the array has 1001 items and may have 1000");
+    answer.is_problem(413, "too_many_items", "the array has more than 1000 items");
     service.get("/v1/queues/q").await.is_problem(404, "no_such_queue", "");
     let answer = service.post("/v1/queues/q/batch", items(1_000)).await;
     assert_eq!(answer.json["results"].as_array().unwrap().len(), 1_000);

@@ -56,6 +56,11 @@ impl Exposition {
         self.samples.get(&(name.to_owned(), labels.collect())).copied().unwrap_or_default()
     }
 
+    /// The labels of each of its samples of this name.
+    pub(crate) fn series(&self, name: &str) -> Vec<&Labels> {
+        self.samples.keys().filter(|(found, _)| found == name).map(|(_, labels)| labels).collect()
+    }
+
     /// The names of the labels of a family, beside the bounds of buckets.
     pub(crate) fn labels(&self, family: &str) -> BTreeSet<&str> {
         let samples = self.samples.keys().filter(|(name, labels)| self.is_of(name, labels, family));

@@ -16,6 +16,7 @@ mod import;
 mod jobs;
 mod jobs_by_hand;
 mod leases;
+mod limits;
 mod log_lines;
 mod manual;
 mod metrics;
@@ -24,6 +25,7 @@ mod program;
 mod publish;
 mod queues;
 mod queues_by_hand;
+mod raw;
 mod recording;
 mod redis_server;
 mod rest;
@@ -38,6 +40,7 @@ mod settings;
 mod shutdown;
 #[cfg(unix)]
 mod signals;
+mod site;
 mod take;
 #[cfg(unix)]
 mod terminal;

@@ -76,6 +76,22 @@ async fn requests_are_counted_and_measured() {
 }
 
 #[tokio::test]
+async fn names_that_are_made_up_are_counted_together() {
+    let service = Service::start().await;
+    for n in 0..30 {
+        let jobs = (0..10).map(|m| format!("made-up-{}", 10 * n + m));
+        let publishing = jobs.map(async |queue| service.publish(&queue, "a").await);
+        futures_util::future::join_all(publishing).await;
+    }
+    let metrics = scrape(&service).await;
+    let series = metrics.series("delayline_published_total");
+    let made_up = series.iter().filter(|labels| labels["queue"].starts_with("made-up-")).count();
+    assert_eq!(made_up, 200);
+    let others = metrics.value("delayline_published_total", &[("queue", "(others)")]);
+    assert!(others >= 100.0, "{others}");
+}
+
+#[tokio::test]
 async fn queues_are_measured_again_only_when_what_is_known_is_old() {
     let service = Service::start().await;
     let ready = [("queue", "measured"), ("state", "ready")];

@@ -130,3 +130,16 @@ async fn a_full_queue_refuses_more() {
     assert!(full.headers.contains_key("retry-after"));
     assert_eq!(service.sizes("q").await, [1, 0, 0, 0]);
 }
+
+#[tokio::test]
+async fn options_that_are_put_into_the_body_are_not_taken_for_a_payload() {
+    let service = Service::start().await;
+    let described = r#"{"payload":{"to":"ann"},"delay":"1h"}"#;
+    let answer = service.post("/v1/queues/q/jobs", described).await;
+    answer.is_problem(400, "options_in_body", "options go into the query, as in ?delay=5s");
+    service.get("/v1/queues/q").await.is_problem(404, "no_such_queue", "");
+    let answer = service.post("/v1/queues/q/batch", format!("[{{\"payload\":{described}}}]")).await;
+    assert_eq!(answer.json["results"][0]["status"], "created", "{answer:?}");
+    let request = service.request(Method::POST, "/v1/queues/q/jobs").header("content-type", "text/plain");
+    assert_eq!(send(request.body(described)).await.status, 201);
+}

@@ -50,6 +50,11 @@ impl Service {
         Service { base, http: Client::new(), stop, task }
     }
 
+    /// Where it listens.
+    pub(crate) fn address(&self) -> &str {
+        self.base.strip_prefix("http://").unwrap()
+    }
+
     /// Tells it to stop, and waits until it has.
     pub(crate) async fn stop(self) {
         drop(self.stop);

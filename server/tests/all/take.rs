@@ -58,8 +58,7 @@ async fn who_hangs_up_costs_a_job_nothing() {
         let mut polls = Vec::new();
         for _ in 0..5 {
             let mut poll = TcpStream::connect(&address).await.unwrap();
-            let request =
-                "POST /v1/take?queue=q&wait=5m&lease=1h HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n";
+            let request = "POST /v1/take?queue=q&wait=5m&lease=1h HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n";
             poll.write_all(request.as_bytes()).await.unwrap();
             polls.push(poll);
         }
@@ -88,7 +87,7 @@ async fn answers_may_be_read_from_the_bare_connection() {
     let service = Service::start().await;
     service.publish("q", "a").await;
     let mut connection = TcpStream::connect(service.base.strip_prefix("http://").unwrap()).await.unwrap();
-    let request = "POST /v1/take?queue=q HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    let request = "POST /v1/take?queue=q HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     connection.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     connection.read_to_string(&mut answer).await.unwrap();

@@ -26,7 +26,7 @@ pub(super) async fn request(address: SocketAddr, method: &str, path: &str, body:
         return Outcome::Unsent;
     };
     let text = format!(
-        "{method} {path} HTTP/1.0\r\nHost: chaos\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        "{method} {path} HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
     let exchange = async {

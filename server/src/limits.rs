@@ -1,0 +1,129 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use clap::Args;
+use delayline_tokio::Span;
+
+use crate::failure::Failure;
+use crate::peers::Peers;
+
+/// The most connections, whatever the number of descriptors: each takes some 20 KiB.
+const CONNECTIONS_MAX: usize = 16_384;
+/// Descriptors that are for other things: Redis, files, and telling clients that there is no room.
+const DESCRIPTORS_KEPT: usize = 128;
+
+/// What clients may ask of the service at once, and how long it waits for them.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct Limits {
+    /// The most connections at once; unless given, what file descriptors allow, and at most 16384
+    #[arg(long, value_name = "N", env = "DELAYLINE_MAX_CONNECTIONS")]
+    max_connections: Option<usize>,
+    /// The most takes of one IP address that wait at once; behind a proxy all clients have one address
+    #[arg(long, value_name = "N", default_value = "1024", env = "DELAYLINE_MAX_TAKES_PER_CLIENT")]
+    max_takes_per_client: usize,
+    /// The most bytes of bodies in memory, of all requests together
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", env = "DELAYLINE_MAX_BODY_MEMORY")]
+    max_body_memory: ByteSize,
+    /// The most bytes of jobs in memory, where there is no Redis
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", env = "DELAYLINE_MAX_MEMORY")]
+    max_memory: ByteSize,
+    /// How long the head of a request may take, from its first byte
+    #[arg(long, value_name = "TIME", default_value = "10s", env = "DELAYLINE_HEADER_TIMEOUT")]
+    header_timeout: Span,
+    /// How long a body may make no progress, of a request or of an answer
+    #[arg(long, value_name = "TIME", default_value = "10s", env = "DELAYLINE_BODY_TIMEOUT")]
+    body_timeout: Span,
+    /// How long a connection may be without a request; longer than a proxy in front keeps its own
+    #[arg(long, value_name = "TIME", default_value = "75s", env = "DELAYLINE_IDLE_TIMEOUT")]
+    idle_timeout: Span,
+    /// A name by which clients may address the service, beside the one it listens on; more with commas
+    #[arg(long, value_name = "NAME", value_delimiter = ',', env = "DELAYLINE_HOST")]
+    host: Vec<String>,
+}
+
+/// How long clients are waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// For the rest of a request's head.
+    pub(crate) header: Duration,
+    /// For any byte of a body, or for room to write any.
+    pub(crate) body: Duration,
+    /// For a request.
+    pub(crate) idle: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Patience {
+        let (header, body) = (Duration::from_secs(10), Duration::from_secs(10));
+        Patience { header, body, idle: Duration::from_secs(75) }
+    }
+}
+
+impl Limits {
+    pub(crate) fn patience(&self) -> Patience {
+        let of = |span: Span| Duration::from_millis(span.0);
+        Patience { header: of(self.header_timeout), body: of(self.body_timeout), idle: of(self.idle_timeout) }
+    }
+
+    /// Checks what the command line does not.
+    pub(crate) fn validate(&self) -> Result<(), Failure> {
+        let refused = |option: &str, what: &str| Err(Failure::Usage(format!("--{option} must be {what}")));
+        let times = [
+            ("header-timeout", self.header_timeout),
+            ("body-timeout", self.body_timeout),
+            ("idle-timeout", self.idle_timeout),
+        ];
+        for (option, time) in times {
+            if !(100..=86_400_000).contains(&time.0) {
+                return refused(option, "100ms to 1d");
+            }
+        }
+        for (option, size) in [("max-body-memory", self.max_body_memory), ("max-memory", self.max_memory)] {
+            if size.as_u64() < 1 << 20 {
+                return refused(option, "1MiB at least");
+            }
+        }
+        if self.max_connections.is_some_and(|most| most == 0) {
+            return refused("max-connections", "1 at least");
+        }
+        Ok(())
+    }
+
+    /// What is shared by connections within these limits.
+    pub(crate) fn peers(&self) -> Arc<Peers> {
+        let body_memory = usize::try_from(self.max_body_memory.as_u64()).unwrap_or(usize::MAX);
+        Peers::new(max_connections(self.max_connections), body_memory, self.max_takes_per_client)
+    }
+
+    pub(crate) fn max_memory(&self) -> usize {
+        usize::try_from(self.max_memory.as_u64()).unwrap_or(usize::MAX)
+    }
+
+    pub(crate) fn hosts(&self) -> &[String] {
+        &self.host
+    }
+}
+
+/// How many connections there may be: as many as wanted, or what descriptors allow, of which this process gets as many as
+/// it may.
+pub(crate) fn max_connections(wanted: Option<usize>) -> usize {
+    let left = raise_descriptors().map(|all| all.saturating_sub(DESCRIPTORS_KEPT).max(all / 2));
+    wanted.unwrap_or_else(|| left.unwrap_or(CONNECTIONS_MAX).min(CONNECTIONS_MAX))
+}
+
+/// Raises the number of files that this process may open to what it may raise it to, and answers that, if it is limited.
+#[cfg(unix)]
+fn raise_descriptors() -> Option<usize> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    let before = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: before.maximum, maximum: before.maximum });
+    getrlimit(Resource::Nofile).current.map(|most| usize::try_from(most).unwrap_or(usize::MAX))
+}
+
+#[cfg(windows)]
+fn raise_descriptors() -> Option<usize> {
+    None
+}

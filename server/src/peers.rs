@@ -1,0 +1,250 @@
+//! Who is connected, and what each takes of what all share.
+
+mod bodies;
+mod takes;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::http::request::Parts;
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+
+pub(crate) use self::bodies::NoRoom;
+pub(crate) use self::takes::TooManyTakes;
+
+use self::bodies::Bodies;
+use self::takes::Takes;
+
+/// How often a connection is looked at that has sent more than was asked for.
+const LOOKED_AT_EVERY: Duration = Duration::from_secs(1);
+
+/// The connections of a service.
+pub(crate) struct Peers {
+    begun: Instant,
+    connected: Mutex<BTreeMap<u64, Arc<Peer>>>,
+    numbers: AtomicU64,
+    max_connections: usize,
+    bodies: Bodies,
+    takes: Takes,
+}
+
+/// A connection, or a request that came over none.
+pub(crate) struct Peer {
+    peers: Arc<Peers>,
+    number: u64,
+    client: Option<IpAddr>,
+    stream: Option<Arc<TcpStream>>,
+    /// When a byte last went over it, in milliseconds since the service began.
+    active_ms: AtomicU64,
+    /// How many requests have come.
+    requests: AtomicU32,
+    /// How many of them are under way.
+    served: AtomicU32,
+    /// How many of those wait for their own bodies.
+    reading: AtomicU32,
+    held: bodies::Held,
+    closing: Notify,
+}
+
+/// A connection counts until this is dropped.
+pub(crate) struct Connected(Arc<Peer>);
+
+/// A request is under way until this is dropped.
+pub(crate) struct Serving(Arc<Peer>);
+
+/// A request waits for its body until this is dropped.
+pub(crate) struct Reading<'a>(&'a Peer);
+
+impl Peers {
+    pub(crate) fn new(
+        max_connections: usize,
+        max_body_memory: usize,
+        max_takes_per_client: usize,
+    ) -> Arc<Peers> {
+        Arc::new(Peers {
+            begun: Instant::now(),
+            connected: Mutex::default(),
+            numbers: AtomicU64::new(0),
+            max_connections,
+            bodies: Bodies::new(max_body_memory),
+            takes: Takes::new(max_takes_per_client),
+        })
+    }
+
+    /// Whom a request is from: somebody of its own if it came over no connection.
+    pub(crate) fn of(self: &Arc<Peers>, request: &Parts) -> Arc<Peer> {
+        request.extensions.get().cloned().unwrap_or_else(|| self.peer(None, None))
+    }
+
+    /// A peer on a connection that has just been made.
+    pub(crate) fn connecting(self: &Arc<Peers>, stream: Arc<TcpStream>, from: SocketAddr) -> Arc<Peer> {
+        self.peer(Some(stream), Some(client(from.ip())))
+    }
+
+    fn peer(self: &Arc<Peers>, stream: Option<Arc<TcpStream>>, client: Option<IpAddr>) -> Arc<Peer> {
+        let peer = Peer {
+            peers: Arc::clone(self),
+            number: self.numbers.fetch_add(1, Relaxed),
+            client,
+            stream,
+            active_ms: AtomicU64::new(0),
+            requests: AtomicU32::new(0),
+            served: AtomicU32::new(0),
+            reading: AtomicU32::new(0),
+            held: bodies::Held::default(),
+            closing: Notify::new(),
+        };
+        peer.is_active();
+        Arc::new(peer)
+    }
+
+    /// The most connections at once.
+    pub(crate) fn max_connections(&self) -> usize {
+        self.max_connections
+    }
+
+    /// Makes room for one more connection, if need be by closing the one that has been silent longest, of those that the
+    /// service does nothing for.
+    pub(crate) fn make_room(&self) -> bool {
+        self.connected().len() < self.max_connections || self.close_most_silent(|_| true)
+    }
+
+    /// Closes the connection that has been silent longest, of those that the service waits for and that are `such`.
+    pub(crate) fn close_most_silent(&self, such: impl Fn(&Peer) -> bool) -> bool {
+        let mut connected = self.connected();
+        let waited_for = connected.values().filter(|peer| !peer.is_served() && such(peer));
+        let silent = waited_for.min_by_key(|peer| peer.active_ms.load(Relaxed)).map(|peer| peer.number);
+        let Some(peer) = silent.and_then(|number| connected.remove(&number)) else { return false };
+        peer.closing.notify_one();
+        true
+    }
+
+    /// Closes every connection.
+    pub(crate) fn close_all(&self) {
+        for peer in std::mem::take(&mut *self.connected()).into_values() {
+            peer.closing.notify_one();
+        }
+    }
+
+    fn connected(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Peer>>> {
+        self.connected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+impl Peer {
+    /// Bytes went over it.
+    pub(crate) fn is_active(&self) {
+        self.active_ms.store(self.peers.now_ms(), Relaxed);
+    }
+
+    fn silent_ms(&self) -> u64 {
+        self.peers.now_ms().saturating_sub(self.active_ms.load(Relaxed))
+    }
+
+    /// How many requests have come over it.
+    pub(crate) fn requests(&self) -> u32 {
+        self.requests.load(Relaxed)
+    }
+
+    /// Whether a request is under way.
+    pub(crate) fn has_request(&self) -> bool {
+        self.served.load(Relaxed) > 0
+    }
+
+    /// Whether the service, not the client, is what is waited for.
+    fn is_served(&self) -> bool {
+        self.served.load(Relaxed) > self.reading.load(Relaxed)
+    }
+
+    /// Its connection counts as one of the service's.
+    pub(crate) fn connected(self: &Arc<Peer>) -> Connected {
+        self.peers.connected().insert(self.number, Arc::clone(self));
+        Connected(Arc::clone(self))
+    }
+
+    /// Ends when its connection is to be closed.
+    pub(crate) async fn closing(&self) {
+        self.closing.notified().await;
+    }
+
+    /// A request has come.
+    pub(crate) fn serves(self: &Arc<Peer>) -> Serving {
+        self.requests.fetch_add(1, Relaxed);
+        self.also_serves()
+    }
+
+    /// A request goes on beside its answer.
+    pub(crate) fn also_serves(self: &Arc<Peer>) -> Serving {
+        self.served.fetch_add(1, Relaxed);
+        Serving(Arc::clone(self))
+    }
+
+    pub(crate) fn reads(&self) -> Reading<'_> {
+        self.reading.fetch_add(1, Relaxed);
+        Reading(self)
+    }
+
+    /// Ends when the client has closed its side of the connection, even if it has sent more before, which hides that from
+    /// whoever only reads what is next.
+    pub(crate) async fn gone(&self) {
+        let Some(stream) = &self.stream else { return std::future::pending().await };
+        while let Ok(ready) = stream.ready(Interest::READABLE).await {
+            if ready.is_read_closed() {
+                return;
+            }
+            tokio::time::sleep(LOOKED_AT_EVERY).await;
+        }
+    }
+}
+
+/// Whom an address counts as: of IPv6 each network of one site, since whoever has one address there has 2^64.
+fn client(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        address => address,
+    }
+}
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.0.peers.connected().remove(&self.0.number);
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.0.served.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        self.0.reading.fetch_sub(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_an_address_or_a_network_of_ipv6() {
+        for (address, counts_as) in [
+            ("10.1.2.3", "10.1.2.3"),
+            ("::ffff:10.1.2.3", "10.1.2.3"),
+            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+            ("::1", "::"),
+        ] {
+            assert_eq!(client(address.parse().unwrap()), counts_as.parse::<IpAddr>().unwrap());
+        }
+    }
+}
