@@ -42,7 +42,7 @@ struct Serve {
     max_takes_per_client: Option<usize>,
     max_body_memory: Option<Text<ByteSize>>,
     max_memory: Option<Text<ByteSize>>,
-    header_timeout: Option<Text<Span>>,
+    head_timeout: Option<Text<Span>>,
     body_timeout: Option<Text<Span>>,
     idle_timeout: Option<Text<Span>>,
     host: Option<Vec<String>>,
@@ -114,7 +114,7 @@ impl File {
             ("serve", "max_takes_per_client", serve.max_takes_per_client.map(|most| most.to_string())),
             ("serve", "max_body_memory", written(serve.max_body_memory.as_ref())),
             ("serve", "max_memory", written(serve.max_memory.as_ref())),
-            ("serve", "header_timeout", written(serve.header_timeout.as_ref())),
+            ("serve", "head_timeout", written(serve.head_timeout.as_ref())),
             ("serve", "body_timeout", written(serve.body_timeout.as_ref())),
             ("serve", "idle_timeout", written(serve.idle_timeout.as_ref())),
         ];
@@ -158,7 +158,7 @@ mod tests {
                     log_format = 'json'\ncolor = 'never'\n[serve]\nlisten = '127.0.0.1:0'\ninsecure = true\n\
                     strict = false\nmax_payload = '2MiB'\ntimeout = '5s'\naccess_log = true\nflight_recorder = 'f'\n\
                     flight_recorder_size = '1MiB'\nmax_connections = 9\nmax_takes_per_client = 9\n\
-                    max_body_memory = '9MiB'\nmax_memory = '9MiB'\nheader_timeout = '9s'\nbody_timeout = '9s'\n\
+                    max_body_memory = '9MiB'\nmax_memory = '9MiB'\nhead_timeout = '9s'\nbody_timeout = '9s'\n\
                     idle_timeout = '9s'\nhost = ['a.example', 'b.example']\nforward_to = ['list:a*', 'stream:b']\n";
         let given = File::read(text).unwrap().given();
         let names: Vec<(&str, &str)> = given.iter().map(|given| (given.0, given.1)).collect();

@@ -30,8 +30,8 @@ pub(crate) struct Limits {
     #[arg(long, value_name = "SIZE", default_value = "256MiB", env = "DELAYLINE_MAX_MEMORY")]
     max_memory: ByteSize,
     /// How long the head of a request may take, from its first byte
-    #[arg(long, value_name = "TIME", default_value = "10s", env = "DELAYLINE_HEADER_TIMEOUT")]
-    header_timeout: Span,
+    #[arg(long, value_name = "TIME", default_value = "10s", env = "DELAYLINE_HEAD_TIMEOUT")]
+    head_timeout: Span,
     /// How long a body may make no progress, of a request or of an answer
     #[arg(long, value_name = "TIME", default_value = "10s", env = "DELAYLINE_BODY_TIMEOUT")]
     body_timeout: Span,
@@ -64,14 +64,14 @@ impl Default for Patience {
 impl Limits {
     pub(crate) fn patience(&self) -> Patience {
         let of = |span: Span| Duration::from_millis(span.0);
-        Patience { header: of(self.header_timeout), body: of(self.body_timeout), idle: of(self.idle_timeout) }
+        Patience { header: of(self.head_timeout), body: of(self.body_timeout), idle: of(self.idle_timeout) }
     }
 
     /// Checks what the command line does not.
     pub(crate) fn validate(&self) -> Result<(), Failure> {
         let refused = |option: &str, what: &str| Err(Failure::Usage(format!("--{option} must be {what}")));
         let times = [
-            ("header-timeout", self.header_timeout),
+            ("head-timeout", self.head_timeout),
             ("body-timeout", self.body_timeout),
             ("idle-timeout", self.idle_timeout),
         ];

@@ -29,7 +29,7 @@ pub(crate) const SECTIONS: [(&str, &[&str]); 2] = [
             "max_takes_per_client",
             "max_body_memory",
             "max_memory",
-            "header_timeout",
+            "head_timeout",
             "body_timeout",
             "idle_timeout",
             "host",

@@ -79,7 +79,7 @@ that variable says otherwise. It may say:
   max_takes_per_client = 1024
   max_body_memory = \"256MiB\"
   max_memory = \"256MiB\"
-  header_timeout = \"10s\"
+  head_timeout = \"10s\"
   body_timeout = \"10s\"
   idle_timeout = \"75s\"
   host = [\"queue.example\"]

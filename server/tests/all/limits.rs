@@ -44,7 +44,7 @@ async fn is_full(service: &Service, from: IpAddr) {
 
 #[tokio::test]
 async fn a_head_must_come_whole_in_time_however_slowly_it_trickles() {
-    let service = Service::with(&["--header-timeout", "500ms"]).await;
+    let service = Service::with(&["--head-timeout", "500ms"]).await;
     let mut raw = Raw::connect(&service).await;
     let begun = Instant::now();
     raw.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\n").await;
@@ -64,7 +64,7 @@ async fn a_head_must_come_whole_in_time_however_slowly_it_trickles() {
 #[tokio::test]
 async fn a_connection_without_a_request_is_closed_and_one_with_a_take_is_not() {
     let service =
-        Service::with(&["--idle-timeout", "300ms", "--header-timeout", "300ms", "--body-timeout", "300ms"])
+        Service::with(&["--idle-timeout", "300ms", "--head-timeout", "300ms", "--body-timeout", "300ms"])
             .await;
     let (mut new, mut used) = (Raw::connect(&service).await, Raw::connect(&service).await);
     used.write(head("GET /healthz", "", 0)).await;
@@ -304,7 +304,7 @@ async fn an_answer_that_is_not_read_is_given_up() {
 #[tokio::test]
 async fn nobody_is_let_in_by_settings_that_cannot_be() {
     for (arguments, says) in [
-        (["--header-timeout", "1ms"], "--header-timeout must be 100ms to 1d"),
+        (["--head-timeout", "1ms"], "--head-timeout must be 100ms to 1d"),
         (["--body-timeout", "0s"], "--body-timeout must be"),
         (["--idle-timeout", "2d"], "--idle-timeout must be"),
         (["--max-body-memory", "1KiB"], "--max-body-memory must be 1MiB at least"),
