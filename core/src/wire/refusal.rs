@@ -85,7 +85,7 @@ impl fmt::Display for Refusal {
             Refusal::NotConnected => "there is no connection to Redis",
             Refusal::Loading => "Redis is still loading its data",
             Refusal::ReadOnly => "Redis refuses writes: it is a replica",
-            Refusal::OutOfMemory => "Redis is out of memory: raise maxmemory or remove data",
+            Refusal::OutOfMemory => "it is out of memory: raise maxmemory, or --max-memory where jobs are in memory, or remove data",
             Refusal::Quota => "the quota of the Redis provider is used up",
             Refusal::Throttled => "the Redis provider wants fewer requests for a while",
             Refusal::TooLarge => "the request is larger than the Redis provider takes: send smaller jobs",

@@ -31,6 +31,13 @@ impl Raw {
         Raw(socket.connect(service.address().parse().unwrap()).await.unwrap())
     }
 
+    /// On which little waits to be read.
+    pub(crate) async fn connect_with_little_room(service: &Service) -> Raw {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4 << 10).unwrap();
+        Raw(socket.connect(service.address().parse().unwrap()).await.unwrap())
+    }
+
     pub(crate) async fn write(&mut self, text: impl AsRef<[u8]>) {
         self.0.write_all(text.as_ref()).await.unwrap();
     }
