@@ -24,6 +24,7 @@ pub(crate) struct Contact {
     moves: u64,
     next_move: Option<Instant>,
     pause: Duration,
+    left_for: Option<Refusal>,
 }
 
 #[derive(Debug)]
@@ -44,12 +45,14 @@ impl Contact {
 
     /// A connection ended. That is no outage if the next one is made at once.
     pub(crate) fn broke(&mut self, now: Instant) {
+        self.left_for = None;
         self.outage.get_or_insert(Outage { since: now, is_told: false });
     }
 
     /// There was no answer to what was asked at `since`, or no connection to what was dialled then: whether that is to be
     /// told.
     pub(crate) fn lost(&mut self, now: Instant, since: Instant) -> bool {
+        self.left_for = None;
         if self.regained.is_some_and(|regained| since < regained) {
             return false;
         }
@@ -83,6 +86,11 @@ impl Contact {
         true
     }
 
+    /// Why the latest connections that are there no more were given up, if they did not end by themselves.
+    pub(crate) fn left_for(&self) -> Option<Refusal> {
+        self.left_for
+    }
+
     /// How often all connections were given up, since another server may answer by now.
     pub(crate) fn moves(&self) -> u64 {
         self.moves
@@ -90,14 +98,14 @@ impl Contact {
 
     /// A connection made after so many moves met a server that another may have taken over from: whether all are to be
     /// made anew. Pauses keep a server that goes on refusing from being dialled again and again.
-    pub(crate) fn leave(&mut self, now: Instant, moves: u64) -> bool {
+    pub(crate) fn leave(&mut self, now: Instant, moves: u64, why: Refusal) -> bool {
         if moves != self.moves || self.next_move.is_some_and(|next| now < next) {
             return false;
         }
         let is_calm = self.next_move.is_none_or(|next| now > next + CALM);
         self.pause = if is_calm { FIRST_PAUSE } else { (2 * self.pause).min(LONGEST_PAUSE) };
         self.next_move = Some(now + self.pause);
-        self.moves += 1;
+        (self.moves, self.left_for) = (self.moves + 1, Some(why));
         true
     }
 }
@@ -163,10 +171,11 @@ mod tests {
     fn a_server_that_goes_on_refusing_is_left_ever_more_seldom() {
         let (mut contact, start) = (Contact::default(), Instant::now());
         let refusals = |contact: &mut Contact, ms: std::ops::Range<u32>| {
-            ms.filter(|ms| contact.leave(start + *ms * MS, contact.moves())).collect::<Vec<_>>()
+            ms.filter(|ms| contact.leave(start + *ms * MS, contact.moves(), Refusal::ReadOnly))
+                .collect::<Vec<_>>()
         };
         assert_eq!(refusals(&mut contact, 0..10_000), [0, 250, 750, 1_750, 3_750, 5_750, 7_750, 9_750]);
         assert_eq!(refusals(&mut contact, 30_000..31_000), [30_000, 30_250, 30_750], "calm in between");
-        assert!(!contact.leave(start + 60 * S, 0), "that connection is given up already");
+        assert!(!contact.leave(start + 60 * S, 0, Refusal::ReadOnly), "that connection is given up already");
     }
 }

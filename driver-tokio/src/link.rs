@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use delayline_core::wire::{self, Args, Value};
-use delayline_core::{Command, Identity, Keyspace, Kind, Refusal, Reply, Ticket, Transmit};
+use delayline_core::{Command, Identity, Keyspace, Kind, Reply, Ticket, Transmit};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, Pipeline};
 use tokio::sync::oneshot;
@@ -107,7 +107,8 @@ impl Link for RedisLink {
         let (line, site) = (self.line.clone(), self.site.clone());
         async move {
             let Some(((mut connection, generation, moves), pipeline)) = ready else {
-                let refused = kinds.iter().map(|_| Reply::Refused(Refusal::NotConnected)).collect();
+                let why = site.absence();
+                let refused = kinds.iter().map(|_| Reply::Refused(why)).collect();
                 return (ticket, Landed::Replies(refused));
             };
             let since = Instant::now();

@@ -88,6 +88,12 @@ impl Site {
         self.trouble.send_replace(None);
     }
 
+    /// Why nothing can be sent, where there is no connection: what the server refused whose connections were given up, or
+    /// just that.
+    pub(crate) fn absence(&self) -> Refusal {
+        lock(&self.contact).left_for().unwrap_or(Refusal::NotConnected)
+    }
+
     /// A connection ended.
     pub(crate) fn broke(&self) {
         lock(&self.contact).broke(Instant::now());
@@ -134,7 +140,7 @@ impl Site {
                 self.refusal.send_replace(Some(*why));
             }
             if why.asks_for_another_server() {
-                self.leave(moves);
+                self.leave(moves, *why);
             }
         }
     }
@@ -154,9 +160,9 @@ impl Site {
         }
     }
 
-    fn leave(&self, moves: u64) {
+    fn leave(&self, moves: u64, why: Refusal) {
         let mut contact = lock(&self.contact);
-        if contact.leave(Instant::now(), moves) {
+        if contact.leave(Instant::now(), moves, why) {
             self.moves.send_replace(contact.moves());
         }
     }
