@@ -270,7 +270,7 @@ async fn a_sound_queue_is_found_sound() {
     let (code, findings) = ward.doctor(&["--thorough"]).await;
     assert_eq!(code, Some(0), "{:#?}", wrong(&findings));
     let queues = findings.iter().find(|finding| finding["check"] == "queues").unwrap();
-    assert!(queues["detail"].as_str().unwrap().contains("8 of 8 jobs"), "{queues}");
+    assert!(queues["detail"].as_str().unwrap().contains("8 of 8 jobs in 1 queues"), "{queues}");
 }
 
 #[tokio::test]
@@ -320,6 +320,7 @@ async fn every_field_of_meta_is_mended() {
         "mean",
         "sessions",
         "swept",
+        "broken",
         "exp",
         "big",
         "attempts",
@@ -336,8 +337,8 @@ async fn every_field_of_meta_is_mended() {
             );
         }
     }
-    for field in ["lo", "w", "paused", "expire", "forward", "backoff"] {
-        for bad in ["x", "-1", "1e9", "\u{e9}\0", "none of these", "1 1", "99999999999999999999"] {
+    for field in ["lo", "w", "paused", "expire", "forward", "backoff", "sweep"] {
+        for bad in ["x", "-1", "1e9", "\u{e9}\0", "none of these", "1 1 1", "99999999999999999999"] {
             ward.damaged(
                 format!("{field} is {bad:?}"),
                 "meta",
@@ -679,7 +680,7 @@ async fn a_big_deployment_is_looked_at_by_a_bounded_number_of_calls() {
     println!("{asked} calls for {QUEUES} queues of 10,000 jobs");
     assert!(asked < QUEUES * 2_000, "{asked} calls");
     let told = findings.iter().find(|finding| finding["check"] == "queues").unwrap();
-    assert!(told["detail"].as_str().unwrap().contains("of 210168 jobs looked at"), "{told}");
+    assert!(told["detail"].as_str().unwrap().contains(" of 210168 jobs in 21 queues"), "{told}");
     assert!(told["detail"].as_str().unwrap().contains("a sample"), "{told}");
 }
 

@@ -127,35 +127,33 @@ impl Survey {
 
     fn told(self, seized: &Seized) -> Vec<Finding> {
         let mut all = Vec::new();
-        if let Some(why) = self.denied {
-            let mend = if wire::is_denied(&why) {
+        if let Some(why) = &self.denied {
+            let mend = if wire::is_denied(why) {
                 "allow this user what only the doctor needs: +scan +hscan +zscan +hlen +hexists +exists +type +rename +dbsize"
             } else {
                 "run it again; if it says the same, mend what the other checks found"
             };
             all.push(Finding::warning(CHECK, format!("could not be looked into: {why}"), mend));
+        } else {
+            all.push(Finding::ok(CHECK, self.looked_at(seized)));
         }
-        if !self.names.aside.is_empty() {
-            let (count, first) =
-                (self.names.aside.len(), self.names.aside.first().cloned().unwrap_or_default());
+        if let Some(first) = self.names.aside.first() {
             let mend = "look at what is in them, then UNLINK them: delayline does not read them";
-            let detail = format!("{count} keys of a wrong type were set aside, as {first}");
+            let detail =
+                format!("keys of a wrong type were set aside: {}, as {first}", self.names.aside.len());
             all.push(Finding::warning(CHECK, detail, mend));
         }
-        let sound = self.judge.left() == 0 && all.iter().all(|finding| !finding.is_error());
-        let findings = self.judge.findings();
-        if sound && all.is_empty() {
-            let Seized { queues, jobs, of_jobs, sessions, ended } = seized;
-            let mut detail = format!(
-                "{queues} queues, {jobs} of {of_jobs} jobs looked at, {sessions} sessions ({ended} ended)"
-            );
-            if self.unseen || self.names.unseen > 0 || jobs < of_jobs {
-                detail.push_str(": a sample, --thorough looks at all");
-            }
-            all.push(Finding::ok(CHECK, detail));
-        }
-        all.extend(findings);
+        all.extend(self.judge.findings());
         all
+    }
+
+    fn looked_at(&self, seized: &Seized) -> String {
+        let Seized { queues, jobs, of_jobs, sessions, ended } = seized;
+        let sample = self.unseen || self.names.unseen > 0 || jobs < of_jobs;
+        let sample = if sample { ": a sample, --thorough looks at all" } else { "" };
+        format!(
+            "looked at {jobs} of {of_jobs} jobs in {queues} queues, {sessions} sessions ({ended} ended){sample}"
+        )
     }
 }
 

@@ -3,7 +3,7 @@ use delayline_tokio::{Backoff, Forward, UnixMicros};
 use super::whole;
 
 /// The fields of `meta` that say one thing each; what counts is recounted by a script.
-pub(super) const FIELDS: [&str; 16] = [
+pub(super) const FIELDS: [&str; 18] = [
     "born",
     "epoch",
     "cfgver",
@@ -11,6 +11,8 @@ pub(super) const FIELDS: [&str; 16] = [
     "mean",
     "sessions",
     "swept",
+    "sweep",
+    "broken",
     "paused",
     "attempts",
     "backoff",
@@ -22,6 +24,7 @@ pub(super) const FIELDS: [&str; 16] = [
     "forward_error",
 ];
 const SWEPT_AHEAD_MS: u64 = 3_600_000;
+const CURSOR_DIGITS: usize = 19;
 const ERROR_BYTES: usize = 256;
 
 /// What a field that cannot be ought to be.
@@ -43,6 +46,15 @@ pub(super) fn mended(name: &str, raw: &[u8], now: UnixMicros) -> Option<Right> {
         "cfgver" => (number.is_some(), Right::Text("1".to_owned())),
         "epoch" => (text == Some("0"), Right::Absent),
         "swept" => (within(0, now.floor_ms().0 + SWEPT_AHEAD_MS), Right::Absent),
+        "sweep" => {
+            let parts = text.and_then(|text| text.split_once(' '));
+            let fits = |(at, cursor): (&str, &str)| {
+                let digits = cursor.bytes().all(|byte| byte.is_ascii_digit());
+                let next = whole(at).is_some_and(|at| at <= now.floor_ms().0 + SWEPT_AHEAD_MS);
+                next && digits && (1..=CURSOR_DIGITS).contains(&cursor.len())
+            };
+            (parts.is_some_and(fits), Right::Absent)
+        }
         "paused" => (text == Some("1"), Right::Absent),
         "attempts" => (within(1, 999), Right::Absent),
         "backoff" => (text.is_some_and(|text| text.parse::<Backoff>().is_ok()), Right::Absent),

@@ -18,7 +18,7 @@ const TYPES: [&str; 11] =
 /// The numbers of the keys that jobs are in: first `pool`, where their records are.
 const SOURCES: [usize; 7] = [4, 5, 6, 8, 9, 11, 7];
 const FEWEST: u64 = 10;
-const MOST: u64 = 500;
+const MOST: u64 = 200;
 const PAGE_BYTES: u64 = 1 << 20;
 const FORWARD_RETRY_MS: u64 = 10_000;
 const AHEAD_MS: u64 = 3_600_000;
