@@ -24,7 +24,7 @@ pub(crate) struct Limits {
     #[arg(long, value_name = "N", default_value = "1024", env = "DELAYLINE_MAX_TAKES_PER_CLIENT")]
     max_takes_per_client: usize,
     /// The most bytes of bodies in memory, of all requests together
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", env = "DELAYLINE_MAX_BODY_MEMORY")]
+    #[arg(long, value_name = "SIZE", default_value = "192MiB", env = "DELAYLINE_MAX_BODY_MEMORY")]
     max_body_memory: ByteSize,
     /// The most bytes of jobs in memory, where there is no Redis
     #[arg(long, value_name = "SIZE", default_value = "256MiB", env = "DELAYLINE_MAX_MEMORY")]

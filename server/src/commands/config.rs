@@ -77,7 +77,7 @@ that variable says otherwise. It may say:
   timeout = \"10s\"
   max_connections = 4096
   max_takes_per_client = 1024
-  max_body_memory = \"256MiB\"
+  max_body_memory = \"192MiB\"
   max_memory = \"256MiB\"
   head_timeout = \"10s\"
   body_timeout = \"10s\"

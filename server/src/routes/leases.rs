@@ -84,7 +84,8 @@ pub(super) async fn extend(
 }
 
 async fn settle(app: &App, lease: Lease, verdict: Verdict) -> Result<Response, Rejection> {
-    let status = outcome::settled(app.client.settle(lease, verdict).await?)?;
+    let is_ack = verdict == Verdict::Ack;
+    let status = outcome::settled(app.client.settle(lease, verdict).await?, is_ack)?;
     Ok(Json(json!({ "status": status })).into_response())
 }
 
@@ -127,18 +128,23 @@ pub(super) async fn settle_many(
         let detail = format!("the body is not an array of {{\"lease\", \"verdict\"}}: {error}");
         Problem::bad("bad_json", detail)
     })?;
-    let (mut wrong, mut leases) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
+    let (mut read_as, mut leases) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
     for item in items {
-        wrong.push(read(item).map(|lease| leases.push(lease)).err());
+        read_as.push(read(item).map(|(lease, verdict)| {
+            let is_ack = verdict == Verdict::Ack;
+            leases.push((lease, verdict));
+            is_ack
+        }));
     }
     let mut settlements = app.client.settle_all(leases).await.into_iter();
-    let results = wrong.into_iter().map(|wrong| {
-        if let Some(problem) = wrong {
-            return Outcome::of(Err(problem));
-        }
+    let results = read_as.into_iter().map(|read| {
+        let is_ack = match read {
+            Ok(is_ack) => is_ack,
+            Err(problem) => return Outcome::of(Err(problem)),
+        };
         let unknown = || Err(Error::Unknown { address: app.client.address().to_owned() });
         let settled = settlements.next().unwrap_or_else(unknown);
-        Outcome::of(settled.map_err(problem).and_then(outcome::settled))
+        Outcome::of(settled.map_err(problem).and_then(|settled| outcome::settled(settled, is_ack)))
     });
     let results: Vec<Outcome> = results.collect();
     Ok(Json(json!({ "results": results })).into_response())

@@ -96,3 +96,21 @@ async fn many_can_be_settled_at_once() {
     let gone = service.post("/v1/leases/settle", gone).await.json["results"][0].clone();
     assert_eq!((&gone["status"], &gone["code"]), (&json!("gone"), &json!("gone")));
 }
+
+#[tokio::test]
+async fn an_ack_after_another_verdict_is_told_that_it_is_too_late() {
+    let service = Service::start().await;
+    for first in ["nack?delay=1h", "snooze?delay=1h", "bury", "release"] {
+        let queue = format!("q-{}", first.split('?').next().unwrap());
+        service.publish(&queue, "a").await;
+        let lease = service.lease(&queue).await;
+        assert_eq!(service.post(&format!("/v1/leases/{lease}/{first}"), "").await.status, 200);
+        let again = service.post(&format!("/v1/leases/{lease}/{first}"), "").await;
+        assert_eq!(again.json["status"], "repeat", "{first}");
+        let ack = service.post(&format!("/v1/leases/{lease}/ack"), "").await;
+        ack.is_problem(409, "settled", "the first verdict on this lease stands");
+        let many = json!([{ "lease": lease, "verdict": "ack" }]).to_string();
+        let many = service.post("/v1/leases/settle", many).await;
+        assert_eq!(many.json["results"][0]["code"], "settled", "{many:?}");
+    }
+}
