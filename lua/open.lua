@@ -1,9 +1,9 @@
 -- Opens a deployment: the first engine fixes its layout and number of shards.
 -- Keys: 1 config
 -- Args: 1 clock, 2 layout, 3 shards
--- Returns: ok, us, layout, shards: what is fixed, whoever fixed it
+-- Returns: ok, us, layout, shards, when they were fixed: what is fixed, whoever fixed it
 -- Repeat: harmless
--- Calls: 5
+-- Calls: 6
 -- First write: HSETNX (refused whole at maxmemory)
 local us = ARGV[1]
 if us == '' then
@@ -12,5 +12,6 @@ if us == '' then
 end
 redis.call('HSETNX', KEYS[1], 'layout', ARGV[2])
 redis.call('HSETNX', KEYS[1], 'shards', ARGV[3])
-local fixed = redis.call('HMGET', KEYS[1], 'layout', 'shards')
-return {'ok', us, fixed[1], fixed[2]}
+redis.call('HSETNX', KEYS[1], 'born', us)
+local fixed = redis.call('HMGET', KEYS[1], 'layout', 'shards', 'born')
+return {'ok', us, fixed[1], fixed[2], fixed[3]}

@@ -349,6 +349,8 @@ impl Command {
     pub const JOBS_MAX: usize = 500;
     /// The most jobs of a reserve, a tend or a list.
     pub const GRANTS_MAX: u16 = 256;
+    /// The most hours of delayed jobs that stats count.
+    pub const HOURS_MAX: u8 = 48;
     /// The most queues of a peek: each costs the store a call.
     pub const PEEKS_MAX: usize = 64;
 

@@ -16,6 +16,7 @@ mod requests;
 mod set;
 mod settler;
 mod takes;
+mod watch;
 mod window;
 
 use alloc::vec::Vec;
@@ -31,11 +32,11 @@ use pump::Pump;
 use purse::{Purse, Spender};
 use requests::Requests;
 use settler::{Settler, Whose};
+use watch::{Seen, Watch};
 
 use crate::{
-    Ask, Backlogged, Config, ConfigError, Credit, Event, Fault, Held, Identity, Millis, NewJob, Pumping,
-    QueueName, Reply, Request, Sample, Shards, Take, Ticket, TimeoutReason, Token, UnixMicros, Verdict,
-    Wakeup,
+    Ask, Backlogged, Config, ConfigError, Credit, Event, Held, Identity, Millis, NewJob, Pumping, QueueName,
+    Reply, Request, Sample, Shards, Take, Ticket, TimeoutReason, Token, UnixMicros, Verdict, Wakeup,
 };
 
 const TIMERS_MAX: usize = 4_096;
@@ -71,6 +72,7 @@ pub struct Engine {
     consumer: Consumer,
     pump: Pump,
     requests: Requests,
+    watch: Watch,
     drained: bool,
 }
 
@@ -87,6 +89,7 @@ impl Engine {
             consumer: Consumer::new(&base),
             pump: Pump::new(&base),
             requests: Requests::default(),
+            watch: Watch::new(&base),
             drained: false,
             base,
         })
@@ -151,6 +154,11 @@ impl Engine {
     pub fn handle_replies(&mut self, now: Millis, ticket: Ticket, replies: impl IntoIterator<Item = Reply>) {
         self.enter(now);
         let (sent, landed) = self.flights.handle_replies(&mut self.base, ticket, replies);
+        if self.flights.take_full()
+            && let Some(publisher) = self.publisher.machine()
+        {
+            publisher.handle_full(&mut self.base, &mut self.flights);
+        }
         for landed in landed {
             if let Some((sent, time)) = sent.zip(landed.reply.as_ref().and_then(Reply::time)) {
                 self.sample(sent, time);
@@ -181,8 +189,8 @@ impl Engine {
             Wakeup::Head(shard, at) => self.pump.handle_head(self.base.now, shard, at),
             Wakeup::Subscribed => {
                 self.base.wakeable = true;
-                self.consumer.hunger_all();
-                self.pump.look_again();
+                self.watch.look_again();
+                self.start_over();
             }
             Wakeup::Unsubscribed => self.base.wakeable = false,
         }
@@ -196,14 +204,14 @@ impl Engine {
 
     /// Asks for jobs to be handed out; they are not renewed, and settled by their leases. Answered once by
     /// [`Event::Answered`]: at the first jobs, or with none when the wait is over.
-    ///
-    /// # Panics
-    /// If the take names no queue or asks for no job.
     pub fn take(&mut self, now: Millis, token: Token, want: Take) -> Result<(), Backlogged<Take>> {
-        assert!(!want.queues.is_empty() && want.count > 0, "a take names a queue and asks for a job");
         self.enter(now);
         if self.base.draining {
-            self.base.answer(token, Err(Fault::Draining));
+            self.base.answer(token, Err(self.base.closed()));
+            return Ok(());
+        }
+        if let Err(invalid) = want.validate() {
+            self.base.answer(token, Err(invalid.into()));
             return Ok(());
         }
         self.consumer.take(&mut self.base, token, want)?;
@@ -219,7 +227,15 @@ impl Engine {
         request: Request,
     ) -> Result<(), Backlogged<Request>> {
         self.enter(now);
+        if self.is_closed() {
+            self.base.answer(token, Err(self.base.closed()));
+            return Ok(());
+        }
         let Request { ask, timeout_ms } = request;
+        if let Err(fault) = ask.validate() {
+            self.base.answer(token, Err(fault));
+            return Ok(());
+        }
         match ask {
             Ask::Settle { .. } | Ask::Extend { .. }
                 if self.settler.asks() >= self.base.config.pending_requests =>
@@ -267,6 +283,10 @@ impl Engine {
         timeout_ms: u64,
     ) -> Result<(), Backlogged<Request>> {
         self.enter(now);
+        if self.is_closed() {
+            self.base.answer(token, Err(self.base.closed()));
+            return Ok(());
+        }
         let request = Request { ask: Ask::Open { shards }, timeout_ms };
         self.requests.request(&mut self.base, &mut self.flights, token, request)
     }
@@ -311,7 +331,7 @@ impl Engine {
     /// made too dear.
     #[must_use]
     pub fn poll_transmit(&mut self, credit: Credit) -> Option<Transmit<'_>> {
-        let Engine { base, flights, publisher, settler, changer, consumer, pump, .. } = self;
+        let Engine { base, flights, publisher, settler, changer, consumer, pump, watch, .. } = self;
         base.allowance = (credit != Credit::UNLIMITED).then_some(credit);
         if credit.trips == 0 {
             return None;
@@ -327,6 +347,7 @@ impl Engine {
         }
         consumer.form(base, flights, purse);
         pump.form(base, flights);
+        watch.form(base, flights);
         let has_free_trip = spender.as_ref().is_none_or(|spender| spender.has_free_trip(consumer, flights));
         let ticket = flights.transmit(base, !has_free_trip)?;
         if let Some(allowance) = &mut base.allowance {
@@ -361,6 +382,23 @@ impl Engine {
         self.base.now = self.base.now.max(now);
     }
 
+    /// Stops for good: jobs published from now on would reach nobody. Jobs in hand may end.
+    fn end(&mut self, layout: u32, shards: Shards) {
+        let Engine { base, flights, publisher, settler, changer, consumer, requests, .. } = self;
+        base.other = Some((layout, shards));
+        base.draining = true;
+        let fault = base.closed();
+        base.events.push_back(Event::Ended(fault.clone()));
+        let machines = [publisher.machine(), changer.machine()].into_iter().flatten();
+        let callers: Vec<Token> = machines.flat_map(|machine| machine.callers()).collect();
+        for token in callers.into_iter().chain(requests.callers()).chain(settler.take_callers()) {
+            base.answer(token, Err(fault.clone()));
+        }
+        flights.drop_calls();
+        (*publisher, *changer, *requests) = (OnDemand::default(), OnDemand::default(), Requests::default());
+        consumer.drain(base);
+    }
+
     /// What follows from a change, whatever it was.
     fn after(&mut self) {
         let active = match self.base.config.pump {
@@ -373,6 +411,11 @@ impl Engine {
             self.drained = true;
             self.base.events.push_back(Event::Drained);
         }
+    }
+
+    /// Whether requests are refused too: while it drains, leases can still be settled.
+    fn is_closed(&self) -> bool {
+        self.drained || self.base.other.is_some()
     }
 
     /// How many asks to cancel and reschedule are in hand.
@@ -399,7 +442,7 @@ impl Engine {
             Timer::AskDeadline(token) => {
                 let flights = &mut self.flights;
                 let changer = self.changer.machine();
-                if !self.settler.handle_deadline(base, token)
+                if !self.settler.handle_deadline(base, flights, token)
                     && !changer.is_some_and(|changer| changer.handle_deadline(base, flights, token))
                 {
                     self.requests.handle_deadline(base, flights, token);
@@ -429,8 +472,16 @@ impl Engine {
             if let Ok(forward_us @ 1..) = u64::try_from(forward_us) {
                 self.consumer.shorten_leases(&mut self.base, forward_us.div_ceil(1000));
             }
-            self.pump.look_again();
+            self.start_over();
         }
+    }
+
+    /// Who waits for jobs may stand on no waiting list any more.
+    fn start_over(&mut self) {
+        if self.base.config.pump != Pumping::WhenDue {
+            self.consumer.hunger_all();
+        }
+        self.pump.look_again();
     }
 
     fn land_all(&mut self, landed: Vec<Landed>) {
@@ -467,7 +518,17 @@ impl Engine {
                 }
             }
             Lane::Tend(queue) => self.pump.handle_tended(base, &queue, landed),
-            Lane::Ask(token) => self.requests.handle_landed(base, &mut self.flights, token, landed),
+            Lane::Ask(token) => {
+                if let Seen::Other(..) = self.watch.learn(base, &landed) {
+                    self.watch.look_again();
+                }
+                self.requests.handle_landed(base, &mut self.flights, token, landed);
+            }
+            Lane::Watch => match self.watch.handle_landed(base, landed) {
+                Seen::Same => {}
+                Seen::Anew => self.start_over(),
+                Seen::Other(layout, shards) => self.end(layout, shards),
+            },
         }
     }
 }

@@ -3,7 +3,11 @@ use alloc::string::String;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{Answer, ConfigError, Full, Job, QueueName, RecordError, Refusal, SettleOutcome, Shard, UnixMs};
+use crate::wire::LAYOUT;
+use crate::{
+    Answer, ConfigError, Full, Invalid, Job, QueueName, RecordError, Refusal, SettleOutcome, Shard, Shards,
+    UnixMs,
+};
 
 /// The caller's name for a publish, a take or a request; the engine only hands it back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -56,6 +60,9 @@ pub enum Event {
     },
     /// Something went wrong that no caller waits for; worth a log line.
     Fault(Fault),
+    /// The engine stops for good, as [`Engine::drain`](crate::Engine::drain) does: what waited, and all that it is told
+    /// from now on, is answered with this. Managed jobs may end; then comes [`Event::Drained`].
+    Ended(Fault),
     /// All is done and sent: nothing more will happen.
     Drained,
 }
@@ -89,12 +96,30 @@ pub enum Fault {
         /// Where to.
         epoch: u64,
     },
+    /// Redis was emptied, or lost the deployment's config, and somebody opened it anew otherwise: jobs published here
+    /// would reach nobody there. What was under way may have been carried out.
+    #[error(
+        "the deployment has {found} shards of layout {layout} by now, and this engine works with {wanted} of layout \
+         {LAYOUT}: Redis lost its data or its config, and it was opened anew. Nothing more is sent: stop whoever works \
+         with the other number, then start again"
+    )]
+    OtherDeployment {
+        /// Its layout.
+        layout: u32,
+        /// How many shards it has.
+        found: Shards,
+        /// How many this engine works with.
+        wanted: Shards,
+    },
     /// The job cannot be written as a record, or a record cannot be read.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// A queue's config cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// What is asked is beyond a limit. Nothing was sent.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
     /// The answer cannot be understood, or the script failed.
     #[error("Redis answered what cannot be understood: {0}")]
     Broken(String),

@@ -1,9 +1,12 @@
 use alloc::string::String;
+use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use thiserror::Error;
 
 use crate::Backoff;
+
+const LEASES_MS: RangeInclusive<u64> = 1_000..=86_400_000;
 
 /// An option that has a value it cannot have. The messages say what to do.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -86,4 +89,16 @@ pub enum Invalid {
     /// A worker is run, or a test's client made, outside of a tokio runtime.
     #[error("there is no tokio runtime to run on: call this within one")]
     NoRuntime,
+}
+
+impl Invalid {
+    /// Checks a number of things, of which there may be 1 to `most`.
+    pub fn count(what: &'static str, count: usize, most: usize) -> Result<(), Invalid> {
+        if (1..=most).contains(&count) { Ok(()) } else { Err(Invalid::Count { what, count, most }) }
+    }
+
+    /// Checks the length of a lease.
+    pub fn lease(ms: u64) -> Result<(), Invalid> {
+        if LEASES_MS.contains(&ms) { Ok(()) } else { Err(Invalid::Lease(Duration::from_millis(ms))) }
+    }
 }

@@ -9,8 +9,8 @@ use thiserror::Error;
 
 use crate::record::LOST_DELAY_MAX;
 use crate::{
-    Backoff, Compression, Due, Entry, Held, Invalid, JobId, Lease, Metadata, QueueName, Reason, Record,
-    RecordError, Settlement, Trace, UnixMs,
+    Backoff, Command, Compression, Due, Entry, Held, Invalid, JobId, Lease, Metadata, QueueName, Reason,
+    Record, RecordError, Settlement, Trace, UnixMs,
 };
 
 /// The longest delay, lease or TTL: ten years, in milliseconds.
@@ -50,6 +50,9 @@ pub struct NewJob {
     pub published: UnixMs,
     /// The payload.
     pub body: Bytes,
+    /// Whether it is to wait, as long as the caller does, for a Redis whose memory is full. Otherwise that is answered at
+    /// once, by [`NotSent`](crate::Fault::NotSent).
+    pub wait_for_memory: bool,
     /// How long the caller waits for an answer.
     pub timeout_ms: u64,
 }
@@ -93,6 +96,7 @@ impl NewJob {
             trace: None,
             published: UnixMs(0),
             body,
+            wait_for_memory: false,
             timeout_ms: 30_000,
         }
     }
@@ -189,8 +193,27 @@ pub struct Take {
     /// How long the leases last; 1 s to 24 h.
     pub lease_ms: u64,
     /// How long to wait for a job; at most 5 min. Who waited in vain is answered with none, or with
-    /// [`NotSent`](crate::Fault::NotSent) if the queue could not be asked.
+    /// [`NotSent`](crate::Fault::NotSent) if none of the queues answered meanwhile. Who does not wait has its answer after
+    /// twice [`Config::flight_ms`](crate::Config::flight_ms) at the latest.
     pub wait_ms: u64,
+}
+
+impl Take {
+    /// The longest wait for a job.
+    pub const WAIT_MAX_MS: u64 = 300_000;
+
+    /// Checks every limit.
+    pub fn validate(&self) -> Result<(), Invalid> {
+        if self.queues.is_empty() {
+            return Err(Invalid::NoQueue);
+        }
+        Invalid::count("number of jobs to take", self.count.into(), Command::GRANTS_MAX.into())?;
+        Invalid::lease(self.lease_ms)?;
+        if self.wait_ms > Take::WAIT_MAX_MS {
+            return Err(Invalid::Wait(Duration::from_millis(self.wait_ms)));
+        }
+        Ok(())
+    }
 }
 
 /// How a delivery ends.

@@ -15,8 +15,8 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum Reply {
-    /// To open: what is fixed, whoever fixed it.
-    Opened { time: UnixMicros, layout: u32, shards: Shards },
+    /// To open: what is fixed, whoever fixed it, since `born`.
+    Opened { time: UnixMicros, layout: u32, shards: Shards, born: UnixMicros },
     /// To server.
     Server { version: (u16, u16, u16), policy: Option<String> },
     /// To publish: delays were counted from `since`, which a repeat answers from the first time.

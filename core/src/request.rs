@@ -2,7 +2,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CancelOutcome, ExtendOutcome, RescheduleOutcome, SettleOutcome};
+use crate::{CancelOutcome, Command, ExtendOutcome, Fault, Invalid, RescheduleOutcome, SettleOutcome};
 use crate::{
     Due, Job, JobId, Lease, Place, QueueConfig, QueueName, Shard, Shards, Stats, Stored, UnixMs, Verdict,
 };
@@ -124,6 +124,35 @@ pub enum Ask {
         /// Which queue.
         queue: QueueName,
     },
+}
+
+impl Ask {
+    /// Checks every limit.
+    pub(crate) fn validate(&self) -> Result<(), Fault> {
+        let most = Command::JOBS_MAX;
+        let at_most = |what, count: usize| Invalid::count(what, count.max(1), most);
+        match self {
+            Ask::Extend { lease_ms, .. } => Invalid::lease(*lease_ms)?,
+            Ask::Cancel { ids, .. } => at_most("number of jobs to cancel", ids.len())?,
+            Ask::Reschedule { jobs, .. } => at_most("number of jobs to reschedule", jobs.len())?,
+            Ask::Requeue { ids: Some(ids), .. } | Ask::Purge { ids: Some(ids), .. } => {
+                Invalid::count("number of dead letters", ids.len(), most)?;
+            }
+            Ask::List { limit, .. } => {
+                let most = Command::GRANTS_MAX.into();
+                Invalid::count("number of jobs to list", (*limit).into(), most)?;
+            }
+            Ask::Queues { count: 0, .. } => {
+                Invalid::count("number of queues to list", 0, u16::MAX.into())?;
+            }
+            Ask::Stats { hours, .. } if *hours > Command::HOURS_MAX => {
+                return Err(Invalid::Hours(*hours).into());
+            }
+            Ask::Configure { config, .. } => config.validate()?,
+            _ => {}
+        }
+        Ok(())
+    }
 }
 
 /// What the engine answers to a publish, a take or a [`Request`].

@@ -32,10 +32,11 @@ impl Store {
     /// Everything in the store, by key. A key that would hold nothing is not there.
     pub fn dump(&self, keys: &Keyspace) -> BTreeMap<String, Dumped> {
         let mut dump = Dump::default();
-        if let Some((layout, shards)) = self.opened {
+        if let Some((layout, shards, born)) = self.opened {
             let mut fields = Fields::default();
             fields.put("layout", layout);
             fields.put("shards", shards.count());
+            fields.put("born", born);
             dump.hash(keys.config(), fields);
         }
         for (shard, part) in keys.shards().iter().zip(&self.parts) {

@@ -22,8 +22,8 @@ const LAYOUT: u32 = 1;
 #[derive(Clone, Debug)]
 pub struct Store {
     shards: Shards,
-    /// The layout and number of shards, once a command opened the deployment.
-    pub(crate) opened: Option<(u32, Shards)>,
+    /// The layout and number of shards, and since when, once a command opened the deployment.
+    pub(crate) opened: Option<(u32, Shards, UnixMicros)>,
     pub(crate) parts: Vec<ShardKeys>,
     pub(crate) destinations: Destinations,
     notices: Notices,
@@ -94,8 +94,8 @@ impl Store {
         };
         match command {
             Command::Open { shards } => {
-                let (layout, shards) = *self.opened.get_or_insert((LAYOUT, *shards));
-                Reply::Opened { time, layout, shards }
+                let (layout, shards, born) = *self.opened.get_or_insert((LAYOUT, *shards, time));
+                Reply::Opened { time, layout, shards, born }
             }
             Command::Server => Reply::Server { version: (7, 0, 0), policy: Some("noeviction".to_owned()) },
             Command::Peek { engine, entries, lease_ms, stay, queues, .. } => {

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use delayline_core::wire::LAYOUT;
 use delayline_core::{Answer, Ask, Ceiling, Config, Prefix, Pumping, Refusal, Shards};
 
 use crate::address::{self, Address, AddressError, Target};
@@ -11,9 +12,8 @@ use crate::link::ATTEMPT;
 use crate::owner::{self, Plan};
 use crate::site::{Site, Trouble};
 use crate::store::Store;
-use crate::{Error, FlightRecorder, invalid};
+use crate::{Error, FlightRecorder, Invalid};
 
-const LAYOUT: u32 = 1;
 const OLDEST: (u16, u16, u16) = (6, 2, 0);
 const PROBE: Duration = Duration::from_secs(2);
 /// How long an answer is waited for at a time.
@@ -205,7 +205,7 @@ impl ClientBuilder {
 
     fn wanted(&self) -> Result<Option<Shards>, Error> {
         let Some(count) = self.shards else { return Ok(None) };
-        invalid::count("number of shards", count.into(), Shards::MAX.into())?;
+        Invalid::count("number of shards", count.into(), Shards::MAX.into())?;
         Ok(Shards::new(count))
     }
 

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use delayline_core::wire::LAYOUT;
 use delayline_core::{
-    Answer, Ask, Ceiling, ExtendOutcome, Lease, Prefix, QueueName, SettleOutcome, Shard, Shards, UnixMs,
-    Verdict,
+    Answer, Ask, Ceiling, ExtendOutcome, Fault, Lease, Prefix, QueueName, SettleOutcome, Shard, Shards,
+    UnixMs, Verdict,
 };
 
 use serde::Serialize;
@@ -151,7 +152,7 @@ impl Client {
     /// Reads the names of all queues page by page, about `count` of 1 to 10,000 at a time, in no order. A queue that was
     /// there all along is answered at least once.
     pub async fn queues(&self, cursor: Option<&Cursor>, count: u16) -> Result<Page<QueueName>, Error> {
-        invalid::count("number of queues to list", count.into(), NAMES_MAX)?;
+        Invalid::count("number of queues to list", count.into(), NAMES_MAX)?;
         let (mut shard, mut cursor) = cursor.map_or(Ok((Shard(0), 0)), Cursor::queues)?;
         let mut items = Vec::new();
         loop {
@@ -202,7 +203,6 @@ impl Client {
 
     /// Renews a lease, to last so long from now: 1 s to 24 h.
     pub async fn extend(&self, lease: Lease, by: Duration) -> Result<Extended, Error> {
-        invalid::lease(by)?;
         match self.office.request(Ask::Extend { lease, lease_ms: millis(by) }).await? {
             Answer::Extended(outcome, ends) => Ok(Extended { outcome, ends }),
             other => Err(unexpected(&other)),
@@ -211,8 +211,14 @@ impl Client {
 
     /// Makes one round trip of the kind that all else needs, within 2 s: for readiness.
     pub async fn ping(&self) -> Result<(), Error> {
-        let ask = Ask::Open { shards: self.office.shards };
-        self.office.desk.request(ask, PING).await.map(drop)
+        let wanted = self.office.shards;
+        match self.office.desk.request(Ask::Open { shards: wanted }, PING).await? {
+            Answer::Opened { layout: LAYOUT, shards } if shards == wanted => Ok(()),
+            Answer::Opened { layout, shards: found } => {
+                Err(self.office.desk.site.error(Fault::OtherDeployment { layout, found, wanted }))
+            }
+            other => Err(unexpected(&other)),
+        }
     }
 
     /// Whether its store is in this process.

@@ -1,7 +1,7 @@
 //! What goes in and out of an engine's thread.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use delayline_core::{
@@ -91,6 +91,8 @@ pub(crate) struct Desk {
     pub(crate) signals: mpsc::UnboundedSender<Signal>,
     pub(crate) stop: watch::Sender<Stop>,
     pub(crate) life: watch::Receiver<Life>,
+    /// Why the engine stopped by itself.
+    why: Arc<OnceLock<Error>>,
     /// Closed when the engine's thread is done; nothing if it has none.
     pub(crate) thread: Option<Mutex<std::sync::mpsc::Receiver<()>>>,
     tokens: AtomicU64,
@@ -108,6 +110,7 @@ pub(crate) struct Inboxes {
     pub(crate) stop: watch::Receiver<Stop>,
     pub(crate) signal: mpsc::UnboundedSender<Signal>,
     pub(crate) life: watch::Sender<Life>,
+    why: Arc<OnceLock<Error>>,
 }
 
 /// Where notifications are put. It never waits: what does not fit is told as a gap.
@@ -124,6 +127,7 @@ pub(crate) fn open(clock: Clock, site: Arc<Site>) -> (Desk, Inboxes, Bell) {
     let (wakeups, wakeups_in) = mpsc::channel(WAKEUPS);
     let (stop, stop_in) = watch::channel(Stop::Not);
     let (life_in, life) = watch::channel(Life::Running);
+    let why = Arc::new(OnceLock::new());
     let missed = Arc::new(AtomicBool::new(false));
     let inboxes = Inboxes {
         orders: orders_in,
@@ -134,11 +138,33 @@ pub(crate) fn open(clock: Clock, site: Arc<Site>) -> (Desk, Inboxes, Bell) {
         stop: stop_in,
         signal: signals.clone(),
         life: life_in,
+        why: why.clone(),
     };
     let places = Arc::new(Semaphore::new(WAITING_BYTES as usize));
     let tokens = AtomicU64::new(0);
-    let desk = Desk { orders, places, questions, signals, stop, life, thread: None, tokens, clock, site };
+    let desk =
+        Desk { orders, places, questions, signals, stop, life, why, thread: None, tokens, clock, site };
     (desk, inboxes, Bell { wakeups, missed })
+}
+
+impl Inboxes {
+    /// The engine stops by itself: whoever comes, and whoever has come and was not heard yet, is told why.
+    pub(crate) fn end(&mut self, why: &Error) {
+        let _ = self.why.set(why.clone());
+        self.life.send_replace(Life::Closing);
+        self.orders.close();
+        self.questions.close();
+        while let Ok(orders) = self.orders.try_recv() {
+            for order in orders {
+                let _ = order.answer.send(Err(why.clone()));
+            }
+        }
+        while let Ok(questions) = self.questions.try_recv() {
+            for question in questions {
+                let _ = question.answer.send(Err(why.clone()));
+            }
+        }
+    }
 }
 
 impl Desk {
@@ -178,14 +204,15 @@ impl Desk {
     async fn closed(&self) -> Error {
         let mut life = self.life.clone();
         let closed = life.wait_for(|life| *life != Life::Running).await;
-        closed.map_or(Error::EnginePanicked, |_| Error::Closed)
+        closed.map_or(Error::EnginePanicked, |_| self.why.get().cloned().unwrap_or(Error::Closed))
     }
 
-    /// Until the engine has ended; an error if it never will, since it has panicked.
+    /// Until the engine has ended; an error if it stopped by itself, or never will, since it has panicked.
     pub(crate) async fn ended(&self) -> Result<(), Error> {
         let mut life = self.life.clone();
         let ended = life.wait_for(|life| *life == Life::Ended).await;
-        ended.map(drop).map_err(|_| Error::EnginePanicked)
+        ended.map(drop).map_err(|_| Error::EnginePanicked)?;
+        self.why.get().map_or(Ok(()), |why| Err(why.clone()))
     }
 
     /// Whether the engine has panicked.
@@ -295,9 +322,8 @@ struct Awaited<'a> {
 
 impl Awaited<'_> {
     async fn answer(mut self, limit: Duration) -> Reply {
-        // A request's own deadline is the engine's; a take that does not wait has none.
-        let limit = if self.is_take { limit } else { limit.saturating_add(SPARE) };
-        let answer = self.desk.clock.within(limit, &mut self.answered).await;
+        // The deadline is the engine's.
+        let answer = self.desk.clock.within(limit.saturating_add(SPARE), &mut self.answered).await;
         self.is_over = answer.is_some();
         match answer {
             Some(Ok(answer)) => answer,

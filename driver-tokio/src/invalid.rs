@@ -18,19 +18,6 @@ pub(crate) fn config(config: &QueueConfig) -> Result<(), Invalid> {
     config.retention_ms.map_or(Ok(()), |ms| length("retention", Duration::from_millis(ms)))
 }
 
-pub(crate) fn count(what: &'static str, count: usize, most: usize) -> Result<(), Invalid> {
-    if (1..=most).contains(&count) { Ok(()) } else { Err(Invalid::Count { what, count, most }) }
-}
-
-pub(crate) fn wait(wait: Duration) -> Result<(), Invalid> {
-    if wait > Duration::from_secs(300) { Err(Invalid::Wait(wait)) } else { Ok(()) }
-}
-
-pub(crate) fn lease(lease: Duration) -> Result<(), Invalid> {
-    let fits = (Duration::from_secs(1)..=Duration::from_secs(86_400)).contains(&lease);
-    if fits { Ok(()) } else { Err(Invalid::Lease(lease)) }
-}
-
 /// Whole milliseconds, rounded up: nothing is ever early.
 pub(crate) fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)

@@ -53,6 +53,8 @@ struct Owner {
     sweep: Option<Millis>,
     own_tokens: u64,
     stopping: Option<Stopping>,
+    /// Why the engine stops by itself.
+    ended: Option<Error>,
     is_hushed: bool,
 }
 
@@ -118,6 +120,7 @@ impl Owner {
                     break;
                 }
             }
+            self.heed_end(&mut inboxes);
             self.stir(stirred);
             let now = self.clock.now();
             if self.is_over(now) || (engine.is_drained() && self.is_hushed && flights.is_empty()) {
@@ -317,6 +320,7 @@ impl Owner {
                 let error = self.site.error(fault);
                 tracing::warn!(%error, "the queue is in trouble, and goes on trying");
             }
+            Event::Ended(fault) => self.ended = Some(self.site.error(fault)),
             Event::Drained => {}
         }
     }
@@ -410,6 +414,18 @@ impl Owner {
             }
             _ => {}
         }
+    }
+
+    /// The engine takes nothing new: what runs may end, within the grace.
+    fn heed_end(&mut self, inboxes: &mut Inboxes) {
+        let Some(error) = self.ended.take() else { return };
+        tracing::error!(%error, "stopping for good");
+        inboxes.end(&error);
+        for order in self.waiting.drain(..) {
+            let _ = order.answer.send(Err(error.clone()));
+        }
+        let at = self.clock.now() + self.grace_ms;
+        self.stopping.get_or_insert(Stopping { at, is_last: false });
     }
 
     /// The grace is over: what is still held goes back, what still waits is refused.

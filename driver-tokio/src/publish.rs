@@ -59,6 +59,7 @@ pub struct Publish {
     content_type: Option<String>,
     headers: Vec<(String, String)>,
     trace: Option<Trace>,
+    wait_for_memory: bool,
     timeout: Duration,
 }
 
@@ -84,6 +85,7 @@ impl Publish {
             content_type: content_type.map(str::to_owned),
             headers: Vec::new(),
             trace: None,
+            wait_for_memory: false,
             timeout,
         }
     }
@@ -164,6 +166,12 @@ impl Publish {
         self
     }
 
+    /// Waits for room where Redis is out of memory, as long as for an answer. Without it that is [`Error::NotSent`] at once.
+    pub fn wait_for_memory(mut self) -> Publish {
+        self.wait_for_memory = true;
+        self
+    }
+
     /// How long to wait for an answer; the client's timeout if not called. After it the answer is [`Error::NotSent`] or
     /// [`Error::Unknown`].
     pub fn timeout(mut self, timeout: Duration) -> Publish {
@@ -224,6 +232,7 @@ impl Publish {
             trace: self.trace,
             published: unix_ms(now),
             body,
+            wait_for_memory: self.wait_for_memory,
             timeout_ms: millis(self.timeout),
         };
         job.validate()?;

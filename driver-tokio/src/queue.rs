@@ -14,7 +14,7 @@ use crate::codec::Coder;
 use crate::inbox::unexpected;
 use crate::invalid;
 use crate::when::unix_ms;
-use crate::{Cursor, Error, Inspected, Invalid, Page, Publish, Published, Taking, When};
+use crate::{Cursor, Error, Inspected, Page, Publish, Published, Taking, When};
 
 /// A queue of a client's. Queues are made by their first job; naming one costs nothing.
 ///
@@ -250,7 +250,6 @@ impl<T> Queue<T> {
         limit: u16,
         cursor: Option<&Cursor>,
     ) -> Result<Page<Inspected>, Error> {
-        invalid::count("number of jobs to list", limit.into(), Command::GRANTS_MAX.into())?;
         let after = cursor.map(Cursor::job).transpose()?;
         match self.ask(Ask::List { queue: self.name.clone(), place, limit, after }).await? {
             Answer::Listed { jobs, more } => {
@@ -268,9 +267,6 @@ impl<T> Queue<T> {
 
     /// Reads the queue's config, counters and sizes, and how many jobs come due in each of the next `hours`, at most 48.
     pub async fn stats(&self, hours: u8) -> Result<Stats, Error> {
-        if hours > 48 {
-            return Err(Invalid::Hours(hours).into());
-        }
         match self.ask(Ask::Stats { queue: self.name.clone(), hours }).await? {
             Answer::Counted(stats) => Ok(stats),
             other => Err(unexpected(&other)),
@@ -336,9 +332,6 @@ impl<T> Queue<T> {
         ids: Option<Vec<JobId>>,
         ask: impl Fn(QueueName, Option<Vec<JobId>>) -> Ask,
     ) -> Result<DeadMoved, Error> {
-        if let Some(ids) = &ids {
-            invalid::count("number of dead letters", ids.len(), Command::JOBS_MAX)?;
-        }
         match self.ask(ask(self.name.clone(), ids)).await? {
             Answer::DeadMoved { moved, left, outcomes } => Ok(DeadMoved { moved, left, outcomes }),
             other => Err(unexpected(&other)),

@@ -2,6 +2,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use delayline_core::wire::LAYOUT;
 use delayline_core::{Fault, Refusal, Reply};
 use tokio::sync::watch;
 
@@ -204,9 +205,18 @@ impl Site {
             Fault::NotSent(why) => self.not_sent(why),
             Fault::Unknown => self.unknown(),
             Fault::QueueFull { queue, full } => Error::QueueFull { queue, full },
+            Fault::OtherDeployment { layout, .. } if layout > LAYOUT => {
+                Error::NewerLayout { address: self.address.clone(), found: layout }
+            }
+            Fault::OtherDeployment { found, wanted, .. } => Error::ShardsMismatch {
+                address: self.address.clone(),
+                wanted: wanted.count(),
+                found: found.count(),
+            },
             Fault::Moved { queue, epoch } => Error::Moved { queue, epoch },
             Fault::Record(error) => Error::Record(error),
             Fault::Config(error) => Error::Config(error),
+            Fault::Invalid(invalid) => Error::Invalid(invalid),
             Fault::Broken(why) => Error::Broken(why),
             Fault::Draining => Error::Closed,
         }

@@ -6,11 +6,9 @@ use std::time::Duration;
 use delayline_core::{Job as Delivery, QueueName, Take};
 use tracing::Instrument;
 
+use crate::Error;
 use crate::client::Office;
-use crate::invalid::{self, millis};
-use crate::{Error, Invalid};
-
-const COUNT_MAX: usize = 256;
+use crate::invalid::millis;
 
 /// Jobs about to be taken: await it.
 ///
@@ -51,18 +49,13 @@ impl Taking {
     }
 
     async fn take(self) -> Result<Vec<Delivery>, Error> {
-        if self.queues.is_empty() {
-            return Err(Invalid::NoQueue.into());
-        }
-        invalid::count("number of jobs to take", self.count.into(), COUNT_MAX)?;
-        invalid::lease(self.lease)?;
-        invalid::wait(self.wait)?;
         let take = Take {
             queues: self.queues,
             count: self.count,
             lease_ms: millis(self.lease),
             wait_ms: millis(self.wait),
         };
+        take.validate()?;
         self.office.desk.take(take, self.wait.saturating_add(self.office.limits.timeout)).await
     }
 }

@@ -11,7 +11,7 @@ use tower::{Layer, Service};
 
 use crate::client::Office;
 use crate::inbox::{Desk, Signal, Stop};
-use crate::invalid::{self, millis};
+use crate::invalid::millis;
 use crate::owner::{self, Plan};
 use crate::runner::{Route, Runner};
 use crate::service::{self, JobService, Wrap};
@@ -281,7 +281,8 @@ impl<S> Worker<S> {
     /// Runs until `shutdown` ends, with whatever, or the client is closed; then takes no more jobs and waits for those that run. What
     /// still runs when the grace is over is aborted and given back, its attempt unspent.
     ///
-    /// Fails before it begins, on a name or a limit that cannot be used, and with [`Error::EnginePanicked`], a bug: then
+    /// Fails before it begins, on a name or a limit that cannot be used; with [`Error::ShardsMismatch`] when Redis lost the
+    /// deployment, and it was opened anew with another number of shards; and with [`Error::EnginePanicked`], a bug: then
     /// the leases of what runs are lost. When its future is dropped, what runs is aborted and given back at once; the drop
     /// blocks its thread until that is done, for a second at most, so that a process may end after it.
     pub async fn run_until(self, shutdown: impl Future) -> Result<(), Error> {
@@ -306,7 +307,7 @@ impl<S> Worker<S> {
         if self.routes.is_empty() {
             return Err(Invalid::NoQueue.into());
         }
-        invalid::lease(self.lease)?;
+        Invalid::lease(millis(self.lease))?;
         let runtime = Handle::try_current().map_err(|_| Invalid::NoRuntime)?;
         let config = Config {
             shards: self.office.shards,

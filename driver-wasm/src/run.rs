@@ -211,7 +211,7 @@ impl Run {
                 self.summary.tended = all.into_iter().fold(self.summary.tended, u64::saturating_add);
             }
             Event::Answered { token: OPENING, answer } => self.opened(answer)?,
-            Event::Fault(fault) => self.summary.trouble = Some(fault.to_string()),
+            Event::Fault(fault) | Event::Ended(fault) => self.summary.trouble = Some(fault.to_string()),
             Event::Answered { .. } | Event::Drained => {}
         }
         Ok(())

@@ -115,6 +115,11 @@ impl Problem {
         Problem::behind("moved", detail)
     }
 
+    /// The deployment was lost, and opened anew otherwise.
+    pub fn wrong_shards(detail: impl Display) -> Problem {
+        Problem::behind("wrong_shards", detail)
+    }
+
     /// Redis answered what it should not.
     pub fn broken(detail: impl Display) -> Problem {
         Problem::behind("broken", detail)
@@ -187,11 +192,13 @@ impl From<Fault> for Problem {
     fn from(fault: Fault) -> Problem {
         match fault {
             Fault::Record(error) => error.into(),
+            Fault::Invalid(invalid) => invalid.into(),
             Fault::QueueFull { .. } => Problem::queue_full(fault),
             Fault::NotSent(_) => Problem::not_sent(fault),
             Fault::Unknown => Problem::unknown(fault),
             Fault::Draining => Problem::shutting_down(fault),
             Fault::Moved { .. } => Problem::moved(fault),
+            Fault::OtherDeployment { .. } => Problem::wrong_shards(fault),
             Fault::Config(_) | Fault::Broken(_) => Problem::broken(fault),
         }
     }
@@ -229,7 +236,7 @@ fn title(status: u16) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use delayline_core::{Ceiling, Full, QueueConfig, QueueName, Refusal};
+    use delayline_core::{Ceiling, Full, QueueConfig, QueueName, Refusal, Shards};
 
     #[test]
     fn a_problem_is_written_as_rfc_9457_has_it() {
@@ -249,6 +256,7 @@ mod tests {
     #[test]
     fn each_fault_has_its_status_and_code() {
         let queue = || -> QueueName { "q".parse().unwrap() };
+        let four = Shards::new(4).unwrap();
         let full = Full { jobs: 1, dead: 0, bytes: 1, ceiling: Ceiling { jobs: 1, bytes: 0 } };
         let config = QueueConfig { attempts: Some(0), ..QueueConfig::default() }.validate().unwrap_err();
         let record = RecordError::MetadataTooLong { bytes: 4_000, limit: 3_071 };
@@ -258,6 +266,7 @@ mod tests {
             (Fault::Unknown, 503, "unknown"),
             (Fault::QueueFull { queue: queue(), full }, 429, "queue_full"),
             (Fault::Moved { queue: queue(), epoch: 2 }, 502, "moved"),
+            (Fault::OtherDeployment { layout: 1, found: four, wanted: four }, 502, "wrong_shards"),
             (Fault::Record(record), 400, "bad_job"),
             (Fault::Config(config), 502, "broken"),
             (Fault::Broken("?".into()), 502, "broken"),

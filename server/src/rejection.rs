@@ -45,6 +45,7 @@ pub(crate) fn problem(error: Error) -> Problem {
         Error::Closed | Error::EnginePanicked => Problem::shutting_down(error),
         Error::Refused { .. } => Problem::later("refused", error),
         Error::Denied { .. } => Problem::behind("denied", error),
+        Error::ShardsMismatch { .. } | Error::NewerLayout { .. } => Problem::wrong_shards(error),
         Error::Moved { .. } => Problem::moved(error),
         _ => Problem::broken(error),
     }

@@ -50,8 +50,4 @@ impl Promise {
             Promise::Leave => 0,
         }
     }
-
-    pub(super) fn names(&self, token: Token) -> bool {
-        matches!(self, Promise::Takes(tokens) if tokens.iter().any(|(named, _)| *named == token))
-    }
 }

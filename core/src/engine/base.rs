@@ -3,8 +3,8 @@ use alloc::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Answer, ClockModel, Config, Credit, Event, Fault, Held, Identity, Key, Millis, QueueName, Shard, Ticket,
-    Token, Wheel,
+    Answer, ClockModel, Config, Credit, Event, Fault, Held, Identity, Key, Millis, QueueName, Shard, Shards,
+    Ticket, Token, Wheel,
 };
 
 /// How soon what makes no progress is tried again.
@@ -22,6 +22,8 @@ pub(super) struct Base {
     pub(super) events: VecDeque<Event>,
     pub(super) wakeable: bool,
     pub(super) draining: bool,
+    /// The layout and number of shards of the deployment that took the place of the engine's own.
+    pub(super) other: Option<(u32, Shards)>,
     /// What the driver could still pay for when it was last asked, less what was handed out since; `None` for all.
     pub(super) allowance: Option<Credit>,
     sequence: u64,
@@ -58,6 +60,7 @@ impl Base {
             events: VecDeque::new(),
             wakeable: false,
             draining: false,
+            other: None,
             allowance: None,
             sequence: 0,
         }
@@ -92,6 +95,13 @@ impl Base {
         if let Some(key) = key {
             self.wheel.cancel(key);
         }
+    }
+
+    /// Why nothing new is accepted.
+    pub(super) fn closed(&self) -> Fault {
+        let wanted = self.config.shards;
+        let other = |(layout, found)| Fault::OtherDeployment { layout, found, wanted };
+        self.other.map_or(Fault::Draining, other)
     }
 
     pub(super) fn answer(&mut self, token: Token, answer: Result<Answer, Fault>) {

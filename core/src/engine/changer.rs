@@ -154,6 +154,10 @@ impl Machine for Changer {
         true
     }
 
+    fn callers(&self) -> Vec<Token> {
+        self.callers.keys().copied().collect()
+    }
+
     /// Nobody waits for the answer; what was asked is carried out all the same.
     fn forget(&mut self, base: &mut Base, token: Token) -> bool {
         let caller = self.callers.remove(&token);
@@ -367,12 +371,14 @@ mod tests {
     }
 
     #[test]
-    fn a_move_that_is_answered_as_a_cancel_is_broken() {
+    fn a_move_that_is_answered_as_a_cancel_twice_is_broken() {
         let mut engine = engine();
         reschedule(&mut engine, 1, "a");
-        let (ticket, _) = sent(&mut engine).expect("a batch");
-        let outcomes = Vec::from([CancelOutcome::Cancelled]);
-        engine.handle_replies(Millis(1), ticket, [Reply::Cancelled { time: TIME, outcomes }]);
+        for _ in 0..2 {
+            let (ticket, _) = sent(&mut engine).expect("a batch");
+            let outcomes = Vec::from([CancelOutcome::Cancelled]);
+            engine.handle_replies(Millis(1), ticket, [Reply::Cancelled { time: TIME, outcomes }]);
+        }
         let answers = answers(&mut engine);
         assert!(matches!(&*answers, [(1, Err(Fault::Broken(_)))]), "{answers:?}");
     }

@@ -2,10 +2,10 @@
 
 use alloc::vec::Vec;
 
-use super::{Base, Changer, Consumer, Engine, Flights, OnDemand, Publisher, Pump, Requests, Settler};
+use super::{Base, Changer, Consumer, Engine, Flights, OnDemand, Publisher, Pump, Requests, Settler, Watch};
 use crate::{
-    Backlogged, Config, Entry, Event, Fault, Held, JobId, Millis, NewJob, QueueName, RecordError, Ticket,
-    Token, Transmit,
+    Backlogged, Config, Entry, Event, Held, JobId, Millis, NewJob, QueueName, RecordError, Ticket, Token,
+    Transmit,
 };
 
 impl Engine {
@@ -19,7 +19,7 @@ impl Engine {
     ) -> Result<(), Backlogged<NewJob>> {
         self.enter(now);
         if self.base.draining {
-            self.base.answer(token, Err(Fault::Draining));
+            self.base.answer(token, Err(self.base.closed()));
             return Ok(());
         }
         self.publisher.get_or_make().publish(&mut self.base, token, job, encode)
@@ -47,19 +47,30 @@ impl Engine {
 
     /// Its whole state, without the records of jobs, appended to `bytes`. Events that were not polled are left out.
     pub(crate) fn save(&self, bytes: Vec<u8>) -> Result<Vec<u8>, postcard::Error> {
-        let Engine { base, flights, publisher, settler, changer, consumer, pump, requests, drained } = self;
+        let Engine { base, flights, publisher, settler, changer, consumer, pump, requests, watch, drained } =
+            self;
         postcard::to_extend(
-            &(base, flights, publisher, settler, changer, consumer, pump, requests, drained),
+            &(base, flights, publisher, settler, changer, consumer, pump, requests, watch, drained),
             bytes,
         )
     }
 
     /// The engine whose state this is.
     pub(crate) fn restore(bytes: &[u8]) -> Result<Engine, postcard::Error> {
-        type State =
-            (Base, Flights, OnDemand<Publisher>, Settler, OnDemand<Changer>, Consumer, Pump, Requests, bool);
+        type State = (
+            Base,
+            Flights,
+            OnDemand<Publisher>,
+            Settler,
+            OnDemand<Changer>,
+            Consumer,
+            Pump,
+            Requests,
+            Watch,
+            bool,
+        );
         let state: State = postcard::from_bytes(bytes)?;
-        let (base, flights, publisher, settler, changer, consumer, pump, requests, drained) = state;
-        Ok(Engine { base, flights, publisher, settler, changer, consumer, pump, requests, drained })
+        let (base, flights, publisher, settler, changer, consumer, pump, requests, watch, drained) = state;
+        Ok(Engine { base, flights, publisher, settler, changer, consumer, pump, requests, watch, drained })
     }
 }

@@ -12,12 +12,12 @@ use super::grant::Granted;
 use super::held::{HeldJob, HeldJobs};
 use super::purse::Purse;
 use super::set::Set;
-use super::settler::{Renewal, Settler, Whose, renew_at};
+use super::settler::{Renewal, Renewed, Settler, Whose, renew_at};
 use super::takes::Takes;
 use super::window::Window;
 use crate::{
-    Backlogged, ClockModel, Command, Event, Fault, Held, Job, JobId, Millis, Pumping, QueueName, Reply,
-    Session, Settlement, Shard, Shards, Take, Token, UnixMicros, UnixMs, Verdict,
+    Backlogged, ClockModel, Command, Event, Fault, Held, Job, JobId, Millis, Pumping, QueueName, Refusal,
+    Reply, Session, Settlement, Shard, Shards, Take, Token, UnixMicros, UnixMs, Verdict,
 };
 
 const STRIDE: u64 = 1 << 20;
@@ -117,12 +117,11 @@ impl Consumer {
         }
     }
 
-    /// What keeps the reserve for a take from being answered.
-    fn trouble(&self, flights: &Flights, token: Token) -> Option<Fault> {
-        let mut asked =
-            self.takes.queues(token).iter().filter_map(|queue| self.queues.get(queue)?.flying.as_ref());
-        let (batch, _) = asked.find(|(_, promise)| promise.names(token))?;
-        flights.batch(*batch)?.trouble()
+    /// Why no reserve of a take's queues is answered, as far as that is known.
+    fn trouble(&self, flights: &Flights, token: Token) -> Option<Refusal> {
+        let queues = self.takes.queues(token).iter().filter_map(|queue| self.queues.get(queue));
+        let mut flying = queues.filter_map(|asked| flights.batch(asked.flying.as_ref()?.0)?.refusal);
+        flying.next()
     }
 
     pub(super) fn forget(&mut self, base: &mut Base, token: Token) {
@@ -132,7 +131,7 @@ impl Consumer {
     }
 
     pub(super) fn drain(&mut self, base: &mut Base) {
-        self.takes.answer_all_empty(base);
+        self.takes.drain(base);
         self.hungry.clear();
         self.leaving.extend(self.queues.keys().cloned());
     }
@@ -340,6 +339,7 @@ impl Consumer {
             asked.registered |= batch.maybe_ran && wakeable;
             return self.ask_again(base, queue, &promise, &batch.fault(reply));
         };
+        self.takes.is_answered(queue);
         let short = jobs.len() < usize::from(count) && !more;
         asked.registered = (asked.registered || (short && wakeable)) && !matches!(promise, Promise::Leave);
         asked.closed = !open;
@@ -375,7 +375,7 @@ impl Consumer {
         fault: &Fault,
     ) -> Option<Learnt> {
         if let Promise::Takes(tokens) = promise {
-            self.takes.unpromise(tokens);
+            self.takes.unpromise(tokens, fault);
         }
         if let Some(asked) = self.queues.get_mut(queue).filter(|_| matches!(promise, Promise::Leave)) {
             asked.registered = false;
@@ -502,11 +502,16 @@ impl Consumer {
     pub(super) fn handle_renewed(&mut self, base: &mut Base, renewal: &Renewal) {
         let held = renewal.held;
         let lease_ms = base.config.lease_ms;
-        let Some(since) = renewal.since else {
+        if renewal.became == Renewed::Lost {
             self.abandon(base, held);
             return;
-        };
+        }
         let Some(job) = self.held.get_mut(held) else { return };
+        let Renewed::Since(since) = renewal.became else {
+            base.cancel(job.renew.take());
+            job.renew = Some(base.after(STUCK_MS.min(lease_ms / 12), Timer::Renew(held)));
+            return;
+        };
         job.lease_end = job.lease_end.max(ClockModel::lease_end(since, lease_ms));
         base.cancel(job.end.take());
         base.cancel(job.renew.take());

@@ -9,9 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::base::{Base, BatchId, Timer};
 use super::window::Window;
 use crate::wire::Form;
-use crate::{
-    Command, Due, Fault, Key, Kind, Millis, QueueName, Refusal, Reply, Shard, Ticket, Token, UnixMicros,
-};
+use crate::{Command, Due, Key, Kind, Millis, QueueName, Refusal, Reply, Shard, Ticket, Token, UnixMicros};
 
 const COMMANDS_MAX: usize = 32;
 const BYTES_MAX: usize = 1 << 20;
@@ -29,6 +27,8 @@ pub(super) struct Flights {
     ready: LiteMap<Shard, VecDeque<BatchId>>,
     batch_count: u64,
     ticket_count: u64,
+    /// Redis refused to publish for want of memory, and nobody was told yet.
+    full: bool,
 }
 
 /// The machine that a reply goes to. One batch of a lane is under way at a time.
@@ -42,6 +42,7 @@ pub(super) enum Lane {
     Peek(Shard),
     Tend(QueueName),
     Ask(Token),
+    Watch,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -52,6 +53,8 @@ pub(super) struct Batch {
     /// A transmission of it is not known to have failed.
     pub(super) maybe_ran: bool,
     pub(super) refusal: Option<Refusal>,
+    /// An answer to it made no sense.
+    puzzled: bool,
     made: Millis,
     stamped: Millis,
     /// When it was sent with shorter delays than before, and by how much they are shorter in all.
@@ -84,7 +87,7 @@ struct Flight {
 pub struct Transmit<'a> {
     /// What to report its fate by.
     pub ticket: Ticket,
-    /// Where to; on a cluster all commands go to one slot.
+    /// Where to; on a cluster all commands but [`Command::Open`] go to one slot.
     pub shard: Shard,
     /// What to send.
     pub commands: &'a [Command],
@@ -101,15 +104,33 @@ impl Transmit<'_> {
 
 impl Flights {
     pub(super) fn submit(&mut self, base: &Base, lane: Lane, command: Command, resend_ms: u64) -> BatchId {
+        let shard = command.shard(base.config.shards);
+        let id = self.make(base, lane, command, resend_ms);
+        self.ready.entry(shard).or_default().push_back(id);
+        id
+    }
+
+    /// Sends it before what is ready, in the same round trip; `false` if nothing is. It is not sent again.
+    pub(super) fn submit_along(&mut self, base: &Base, lane: Lane, command: Command) -> bool {
+        let batches = &self.batches;
+        let mut ready = self.ready.iter();
+        let along = ready.find(|(_, ids)| ids.iter().any(|id| batches.contains(id)));
+        let Some(shard) = along.map(|(shard, _)| *shard) else { return false };
+        let id = self.make(base, lane, command, 0);
+        self.ready.entry(shard).or_default().push_front(id);
+        true
+    }
+
+    fn make(&mut self, base: &Base, lane: Lane, command: Command, resend_ms: u64) -> BatchId {
         let id = BatchId(self.batch_count);
         self.batch_count += 1;
-        let shard = command.shard(base.config.shards);
         let batch = Box::new(Batch {
             lane,
             command,
             first_sent: None,
             maybe_ran: false,
             refusal: None,
+            puzzled: false,
             made: base.now,
             stamped: base.now,
             shortened: Vec::new(),
@@ -120,7 +141,6 @@ impl Flights {
             pause: None,
         });
         self.batches.insert(id, batch);
-        self.ready.entry(shard).or_default().push_back(id);
         id
     }
 
@@ -138,6 +158,12 @@ impl Flights {
         if let Some(batch) = self.batches.remove(&id) {
             base.cancel(batch.pause);
         }
+    }
+
+    /// Drops what callers asked for, but for verdicts.
+    pub(super) fn drop_calls(&mut self) {
+        self.batches
+            .retain(|_, batch| !matches!(batch.lane, Lane::Publish(_) | Lane::Change(_) | Lane::Ask(_)));
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -216,11 +242,19 @@ impl Flights {
         for &id in &flight.batches {
             match replies.next() {
                 Some(Reply::Refused(why)) => self.refused(base, ticket, id, why, &mut landed),
+                Some(reply) if self.is_puzzled_by(base.now, ticket, id, &reply) => {
+                    self.lost(base, ticket, id, &mut landed);
+                }
                 Some(reply) => landed.extend(self.land(base, id, Some(reply))),
                 None => self.lost(base, ticket, id, &mut landed),
             }
         }
         (Some(flight.sent), landed)
+    }
+
+    /// Whether publishing was refused for want of memory since this was asked.
+    pub(super) fn take_full(&mut self) -> bool {
+        core::mem::take(&mut self.full)
     }
 
     /// The flight may or may not have run; a later reply is not to be expected.
@@ -280,6 +314,17 @@ impl Flights {
         Some(Landed { batch, reply })
     }
 
+    /// Whether the answer makes no sense, for the first time: every command is safe to repeat, and the next answer may.
+    fn is_puzzled_by(&mut self, now: Millis, ticket: Ticket, id: BatchId, reply: &Reply) -> bool {
+        let Some(batch) = self.batches.get_mut(&id) else { return false };
+        if batch.puzzled || batch.is_too_old(now) {
+            return false;
+        }
+        let has_command = batch.flying.is_none_or(|flying| flying == ticket);
+        batch.puzzled = matches!(reply, Reply::Broken(_)) || (has_command && !reply.fits(&batch.command));
+        batch.puzzled
+    }
+
     fn refused(
         &mut self,
         base: &mut Base,
@@ -293,9 +338,10 @@ impl Flights {
         };
         batch.flying = None;
         batch.refusal = Some(why);
+        self.full |= why == Refusal::OutOfMemory && matches!(batch.lane, Lane::Publish(_));
         if why == Refusal::NoScript && batch.form == Form::Sha {
             batch.form = Form::Source;
-            self.resend(base, id, landed);
+            self.ready.entry(batch.command.shard(base.config.shards)).or_default().push_back(id);
         } else {
             batch.form = Form::Sha;
             self.pause(base, id, landed);
@@ -363,11 +409,6 @@ impl Batch {
     /// Whether it was sent, and waits to be sent again.
     pub(super) fn is_to_resend(&self) -> bool {
         self.first_sent.is_some() && self.flying.is_none()
-    }
-
-    /// Why it has no answer, if it was tried in vain.
-    pub(super) fn trouble(&self) -> Option<Fault> {
-        (self.tries > 0).then_some(Fault::NotSent(self.refusal))
     }
 
     /// By how much its delays were shorter in the transmission that ran at `ran`: the last one that Redis can have got

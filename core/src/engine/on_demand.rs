@@ -1,4 +1,5 @@
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -12,6 +13,10 @@ pub(super) trait Machine {
     fn handle_landed(&mut self, base: &mut Base, queue: &QueueName, landed: Landed);
     /// Answers the caller, if the machine knows one of this token.
     fn handle_deadline(&mut self, base: &mut Base, flights: &mut Flights, token: Token) -> bool;
+    /// Redis refused for want of memory.
+    fn handle_full(&mut self, _: &mut Base, _: &mut Flights) {}
+    /// Who waits for an answer.
+    fn callers(&self) -> Vec<Token>;
     /// Nobody waits for the answer any more; `false` if nobody did.
     fn forget(&mut self, base: &mut Base, token: Token) -> bool;
 }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use super::base::{Base, BatchId, Timer};
-use super::flight::{Flights, Landed, Lane, shorten};
+use super::flight::{Batch, Flights, Landed, Lane, shorten};
 use super::on_demand::Machine;
 use crate::{
     Answer, Backlogged, Command, Config, Due, Entry, Fault, Full, Key, Millis, NewJob, PublishOutcome,
@@ -42,6 +42,8 @@ struct Caller {
     generated: bool,
     deadline: Key,
     answered: bool,
+    /// Whether it waits for room in Redis's memory.
+    patient: bool,
     /// As its batch was made: transmissions of it shorten the delay by what has passed since.
     due: Due,
 }
@@ -58,6 +60,7 @@ impl Publisher {
             return Err(Backlogged(job));
         }
         let (queue, generated, timeout_ms) = (job.queue.clone(), job.generated, job.timeout_ms);
+        let patient = job.wait_for_memory;
         match encode(job, &base.config) {
             Err(error) => base.answer(token, Err(Fault::Record(error))),
             Ok(entry) => {
@@ -65,7 +68,7 @@ impl Publisher {
                 self.jobs += 1;
                 self.bytes += entry.record.len();
                 self.callers.insert(token, queue.clone());
-                let caller = Caller { token, generated, deadline, answered: false, due: entry.due };
+                let caller = Caller { token, generated, deadline, answered: false, patient, due: entry.due };
                 self.push(queue, Pending { entry, called: base.now, caller });
             }
         }
@@ -237,6 +240,28 @@ impl Machine for Publisher {
             }
         }
         true
+    }
+
+    /// Who does not wait for room is answered, and what was certainly not accepted is not sent again.
+    fn handle_full(&mut self, base: &mut Base, flights: &mut Flights) {
+        let is_full = |batch: &Batch| !batch.maybe_ran && batch.refusal == Some(Refusal::OutOfMemory);
+        let mut refused = Vec::new();
+        for lane in self.lanes.values() {
+            let Some((batch, callers)) = &lane.flying else { continue };
+            if flights.waiting_mut(*batch).is_some_and(|batch| is_full(batch)) {
+                let pending = lane.pending.iter().map(|pending| &pending.caller);
+                let hasty = pending.chain(callers).filter(|caller| !caller.patient);
+                refused.extend(hasty.map(|caller| (caller.token, caller.deadline)));
+            }
+        }
+        for (token, deadline) in refused {
+            base.wheel.cancel(deadline);
+            self.handle_deadline(base, flights, token);
+        }
+    }
+
+    fn callers(&self) -> Vec<Token> {
+        self.callers.keys().copied().collect()
     }
 
     /// Nobody waits for the answer; the job is published all the same.

@@ -326,7 +326,8 @@ fn subscribed(base: &Base, shard: Shard) -> Vec<QueueName> {
 
 fn standby(base: &Base, holder: Option<(Identity, UnixMs)>) -> Millis {
     let end = holder.and_then(|(_, until)| base.clock.ask_at(base.now, until));
-    end.unwrap_or(base.now + base.config.pump_lease_ms).max(base.now + STUCK_MS)
+    let longest = base.now + base.config.pump_lease_ms;
+    end.map_or(longest, |end| end.min(longest)).max(base.now + STUCK_MS)
 }
 
 #[cfg(test)]
@@ -418,6 +419,7 @@ mod tests {
             Command::Peek { .. } => {
                 Reply::Peeked { time, holder: None, agenda: alloc::vec::Vec::new(), firsts: Vec::new() }
             }
+            Command::Open { shards } => Reply::Opened { time, layout: 1, shards: *shards, born: time },
             _ => Reply::Tended {
                 time,
                 ended: u64::MAX,

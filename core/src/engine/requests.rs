@@ -7,8 +7,8 @@ use super::base::{Base, BatchId, Timer};
 use super::flight::{Flights, Landed, Lane};
 use super::window::Window;
 use crate::{
-    Answer, Ask, Backlogged, Command, ConfigError, DeadLetters, Fault, JobId, Key, Reply, Request, Sizes,
-    Stats, Token, UnixMs,
+    Answer, Ask, Backlogged, Command, DeadLetters, Fault, JobId, Key, Reply, Request, Sizes, Stats, Token,
+    UnixMs,
 };
 
 const LIST_BYTES: u64 = 1 << 20;
@@ -53,10 +53,6 @@ impl Requests {
             return Err(Backlogged(request));
         }
         let Request { ask, timeout_ms } = request;
-        if let Some(error) = ask.mistake() {
-            base.answer(token, Err(Fault::Config(error)));
-            return Ok(());
-        }
         // What died before the request is meant, as near as this engine knows Redis's clock: a repeat means the same.
         let until = base.clock.redis_now(base.now).map(|(_, latest)| latest.ceil_ms());
         let Some(command) = first(&ask, until) else { return Ok(()) };
@@ -100,11 +96,16 @@ impl Requests {
     pub(super) fn handle_deadline(&mut self, base: &mut Base, flights: &mut Flights, token: Token) {
         let Some(waiting) = self.waiting.remove(&token) else { return };
         let fault = match flights.waiting_mut(waiting.batch) {
-            Some(batch) if !batch.maybe_ran => Fault::NotSent(batch.refusal),
+            Some(batch) if !batch.maybe_ran && waiting.moved == 0 => Fault::NotSent(batch.refusal),
             _ => Fault::Unknown,
         };
         flights.drop_batch(base, waiting.batch);
         base.answer(token, Err(fault));
+    }
+
+    /// Who waits for an answer.
+    pub(super) fn callers(&self) -> impl Iterator<Item = Token> {
+        self.waiting.iter().filter(|(_, waiting)| !waiting.forgotten).map(|(token, _)| *token)
     }
 
     /// Nobody waits for the answer; what was asked is carried out all the same, to its last command.
@@ -144,15 +145,6 @@ fn first(ask: &Ask, until: Option<UnixMs>) -> Option<Command> {
             Command::Stats { queue: queue.clone(), hours: 0 }
         }
     })
-}
-
-impl Ask {
-    fn mistake(&self) -> Option<ConfigError> {
-        match self {
-            Ask::Configure { config, .. } => config.validate().err(),
-            _ => None,
-        }
-    }
 }
 
 impl Waiting {
@@ -304,24 +296,28 @@ mod tests {
     }
 
     #[test]
-    fn a_miscounted_answer_is_broken() {
+    fn an_answer_that_is_miscounted_twice_is_broken() {
         let mut engine = engine();
         assert!(asks(&mut engine, 1, Ask::Purge { queue: queue(), ids: None }));
-        let (ticket, _) = sent(&mut engine);
-        let (until, outcomes) = (UnixMs(0), Vec::new());
-        let reply = Reply::DeadMoved { time: TIME, until, moved: u64::MAX, left: 0, outcomes };
-        engine.handle_replies(Millis(1), ticket, [reply]);
+        for _ in 0..2 {
+            let (ticket, _) = sent(&mut engine);
+            let (until, outcomes) = (UnixMs(0), Vec::new());
+            let reply = Reply::DeadMoved { time: TIME, until, moved: u64::MAX, left: 0, outcomes };
+            engine.handle_replies(Millis(1), ticket, [reply]);
+        }
         let events = events(&mut engine);
         assert!(matches!(&*events, [Event::Answered { answer: Err(Fault::Broken(_)), .. }]), "{events:?}");
     }
 
     #[test]
-    fn an_answer_of_another_kind_is_broken() {
+    fn an_answer_of_another_kind_is_broken_the_second_time() {
         let mut engine = engine();
         let place = crate::Place::Ready;
         assert!(asks(&mut engine, 1, Ask::List { queue: queue(), place, limit: 2, after: None }));
-        let (ticket, _) = sent(&mut engine);
-        engine.handle_replies(Millis(1), ticket, [Reply::Configured { time: TIME, cfgver: 1 }]);
+        for _ in 0..2 {
+            let (ticket, _) = sent(&mut engine);
+            engine.handle_replies(Millis(1), ticket, [Reply::Configured { time: TIME, cfgver: 1 }]);
+        }
         let events = events(&mut engine);
         assert!(matches!(&*events, [Event::Answered { answer: Err(Fault::Broken(_)), .. }]), "{events:?}");
     }

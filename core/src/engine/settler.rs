@@ -42,8 +42,16 @@ pub(super) enum Whose {
 /// What became of a renewal of a managed job.
 pub(super) struct Renewal {
     pub(super) held: Held,
-    /// The time from which the new lease counts; `None` if it is lost.
-    pub(super) since: Option<Millis>,
+    pub(super) became: Renewed,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Renewed {
+    /// The new lease counts from then.
+    Since(Millis),
+    Lost,
+    /// Nobody knows: it is tried again, while the lease lasts.
+    Unknown,
 }
 
 impl<T> Default for Leases<T> {
@@ -204,7 +212,8 @@ impl Settler {
                     match who {
                         Whose::Held(held) => {
                             let since = batch.first_sent.filter(|_| outcome == ExtendOutcome::Extended);
-                            renewals.push(Renewal { held, since });
+                            renewals
+                                .push(Renewal { held, became: since.map_or(Renewed::Lost, Renewed::Since) });
                         }
                         Whose::Caller(token) => {
                             self.answer(base, token, Ok(Answer::Extended(outcome, lease_end)));
@@ -213,7 +222,14 @@ impl Settler {
                     }
                 }
             }
-            other => self.fail(base, whose, &batch, other),
+            other => {
+                let managed = whose.iter().filter_map(|who| match who {
+                    Whose::Held(held) => Some(Renewal { held: *held, became: Renewed::Unknown }),
+                    Whose::Caller(_) | Whose::Nobody => None,
+                });
+                renewals.extend(managed);
+                self.fail(base, whose, &batch, other);
+            }
         }
         renewals
     }
@@ -243,15 +259,32 @@ impl Settler {
         }
     }
 
+    /// Who waits for an answer, and from now on for none here: what was asked goes on.
+    pub(super) fn take_callers(&mut self) -> impl Iterator<Item = Token> {
+        let mut callers = core::mem::take(&mut self.callers);
+        core::iter::from_fn(move || callers.pop_first()).map(|(token, _)| token)
+    }
+
     /// What was asked goes on; whether it was sent decides what the caller is told.
-    pub(super) fn handle_deadline(&mut self, base: &mut Base, token: Token) -> bool {
+    pub(super) fn handle_deadline(&mut self, base: &mut Base, flights: &mut Flights, token: Token) -> bool {
         if self.callers.remove(&token).is_none() {
             return false;
         }
-        let unsent = self.settles.iter_mut().any(|(_, lane)| lane.withdraw(token))
-            || self.extends.iter_mut().any(|(_, lane)| lane.withdraw(token));
-        self.asks -= usize::from(unsent);
-        base.answer(token, Err(if unsent { Fault::NotSent(None) } else { Fault::Unknown }));
+        let mut unsent = None;
+        for (queue, lane) in self.settles.iter_mut() {
+            unsent = unsent.or_else(|| lane.withdraw(base, flights, token));
+            if lane.flying.is_none() {
+                self.idle_settles.insert(queue.clone());
+            }
+        }
+        for (key, lane) in self.extends.iter_mut() {
+            unsent = unsent.or_else(|| lane.withdraw(base, flights, token));
+            if lane.flying.is_none() {
+                self.idle_extends.insert(key.clone());
+            }
+        }
+        self.asks -= usize::from(unsent.is_some());
+        base.answer(token, Err(unsent.unwrap_or(Fault::Unknown)));
         true
     }
 
@@ -272,9 +305,24 @@ impl<T> Leases<T> {
         self.pending.is_empty() && self.flying.is_none()
     }
 
-    fn withdraw(&mut self, token: Token) -> bool {
-        let place = self.pending.iter().position(|(_, _, _, who, _)| *who == Whose::Caller(token));
-        place.and_then(|place| self.pending.remove(place)).is_some()
+    /// Takes an ask back if it was certainly never carried out, and says why it was not.
+    fn withdraw(&mut self, base: &mut Base, flights: &mut Flights, token: Token) -> Option<Fault> {
+        let batch = self.flying.as_ref().map(|(batch, _)| *batch);
+        if let Some(place) = self.pending.iter().position(|(_, _, _, who, _)| *who == Whose::Caller(token)) {
+            self.pending.remove(place);
+            return Some(Fault::NotSent(batch.and_then(|batch| flights.batch(batch)?.refusal)));
+        }
+        let (batch, whose) = self.flying.as_mut()?;
+        let place = whose.iter().position(|who| *who == Whose::Caller(token))?;
+        let waiting = flights.waiting_mut(*batch).filter(|batch| !batch.maybe_ran)?;
+        waiting.drop_lease(place);
+        let why = waiting.refusal;
+        whose.remove(place);
+        if whose.is_empty() {
+            flights.drop_batch(base, *batch);
+            self.flying = None;
+        }
+        Some(Fault::NotSent(why))
     }
 }
 
@@ -296,6 +344,15 @@ fn after_loss(outcome: SettleOutcome, batch: &Batch, settlement: &Settlement) ->
 }
 
 impl Batch {
+    /// Takes a lease out of a batch that was not carried out.
+    fn drop_lease(&mut self, place: usize) {
+        match &mut self.command {
+            Command::Settle { leases, .. } => drop(leases.remove(place)),
+            Command::Extend { leases, .. } => drop(leases.remove(place)),
+            _ => {}
+        }
+    }
+
     /// Why a batch has no proper answer.
     pub(super) fn fault(&self, reply: Option<Reply>) -> Fault {
         match reply {
@@ -350,8 +407,10 @@ mod tests {
     fn who_is_left_out_of_an_answer_is_told_that_it_is_broken() {
         let mut engine = engine();
         assert!(asks(&mut engine, 1) && asks(&mut engine, 2));
-        let (ticket, outcomes) = (sent(&mut engine), Vec::from([SettleOutcome::Done]));
-        engine.handle_replies(Millis(1), ticket, [Reply::Settled { time: None, outcomes }]);
+        for _ in 0..2 {
+            let (ticket, outcomes) = (sent(&mut engine), Vec::from([SettleOutcome::Done]));
+            engine.handle_replies(Millis(1), ticket, [Reply::Settled { time: None, outcomes }]);
+        }
         for token in 1..=2 {
             let event = engine.poll_event();
             let Some(Event::Answered { token: told, answer: Err(Fault::Broken(_)) }) = event else {

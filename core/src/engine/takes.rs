@@ -1,4 +1,5 @@
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use litemap::LiteMap;
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::base::{Base, Timer};
 use super::set::Set;
 use super::window::Window;
-use crate::{Answer, Backlogged, Command, Fault, Job, Key, QueueName, Take, Token};
+use crate::{Answer, Backlogged, Command, Fault, Job, Key, QueueName, Refusal, Take, Token};
 
 /// Who waits for jobs to be handed out.
 #[derive(Default, Serialize, Deserialize)]
@@ -22,7 +23,11 @@ struct Waiting {
     /// Which queue is asked next; past the end, the take waits on all of them.
     asking: usize,
     promised: bool,
-    deadline: Option<Key>,
+    /// Whether a reserve of one of its queues was answered since it began.
+    answered: bool,
+    /// What the last one answered that made no sense.
+    broken: Option<String>,
+    deadline: Key,
 }
 
 /// Takes that one reserve can serve.
@@ -54,8 +59,9 @@ impl Takes {
         for queue in &take.queues {
             self.by_queue.entry(queue.clone()).or_default().insert(token);
         }
-        let deadline = (take.wait_ms > 0).then(|| base.after(take.wait_ms, Timer::TakeDeadline(token)));
-        let waiting = Waiting { take, asking: 0, promised: false, deadline };
+        let patience_ms = if take.wait_ms > 0 { take.wait_ms } else { 2 * base.config.flight_ms };
+        let deadline = base.after(patience_ms, Timer::TakeDeadline(token));
+        let waiting = Waiting { take, asking: 0, promised: false, answered: false, broken: None, deadline };
         self.waiting.insert(token, Box::new(waiting));
         Ok(())
     }
@@ -105,8 +111,24 @@ impl Takes {
         self.set_promised(tokens, true);
     }
 
-    pub(super) fn unpromise(&mut self, tokens: &[(Token, u16)]) {
+    /// The reserve for them got no proper answer.
+    pub(super) fn unpromise(&mut self, tokens: &[(Token, u16)], fault: &Fault) {
         self.set_promised(tokens, false);
+        let Fault::Broken(why) = fault else { return };
+        for (token, _) in tokens {
+            if let Some(waiting) = self.waiting.get_mut(token) {
+                waiting.broken = Some(why.clone());
+            }
+        }
+    }
+
+    /// A reserve of this queue was answered.
+    pub(super) fn is_answered(&mut self, queue: &QueueName) {
+        for token in self.by_queue.get(queue).into_iter().flat_map(Set::iter) {
+            if let Some(waiting) = self.waiting.get_mut(token) {
+                waiting.answered = true;
+            }
+        }
     }
 
     fn set_promised(&mut self, tokens: &[(Token, u16)], promised: bool) {
@@ -149,23 +171,32 @@ impl Takes {
         self.waiting.get(&token).map_or(&[], |waiting| &waiting.take.queues)
     }
 
-    /// The wait is over: nothing came, or nobody could be asked.
+    /// The wait is over: nothing came, or no reserve was answered.
     pub(super) fn handle_deadline(
         &mut self,
         base: &mut Base,
         token: Token,
-        trouble: Option<Fault>,
+        trouble: Option<Refusal>,
     ) -> Vec<QueueName> {
-        self.answer(base, token, trouble.map_or_else(|| Ok(Answer::Taken(Vec::new())), Err))
+        let Some(waiting) = self.waiting.get_mut(&token) else { return Vec::new() };
+        let answer = match waiting.broken.take() {
+            _ if waiting.answered => Ok(Answer::Taken(Vec::new())),
+            Some(why) => Err(Fault::Broken(why)),
+            None => Err(Fault::NotSent(trouble)),
+        };
+        self.answer(base, token, answer)
     }
 
     pub(super) fn forget(&mut self, base: &mut Base, token: Token) -> Vec<QueueName> {
         self.remove(base, token).map(|waiting| waiting.take.queues).unwrap_or_default()
     }
 
-    pub(super) fn answer_all_empty(&mut self, base: &mut Base) {
+    /// Nothing comes any more.
+    pub(super) fn drain(&mut self, base: &mut Base) {
         while let Some(&(token, _)) = self.waiting.first() {
-            self.answer(base, token, Ok(Answer::Taken(Vec::new())));
+            let nothing =
+                if base.other.is_some() { Err(base.closed()) } else { Ok(Answer::Taken(Vec::new())) };
+            self.answer(base, token, nothing);
         }
     }
 
@@ -177,7 +208,7 @@ impl Takes {
 
     fn remove(&mut self, base: &mut Base, token: Token) -> Option<Box<Waiting>> {
         let waiting = self.waiting.remove(&token)?;
-        base.cancel(waiting.deadline);
+        base.wheel.cancel(waiting.deadline);
         for queue in &waiting.take.queues {
             if let Some(tokens) = self.by_queue.get_mut(queue) {
                 tokens.remove(&token);

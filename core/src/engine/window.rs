@@ -67,6 +67,10 @@ impl<K: Ord, V> Window<K, V> {
         self.0.retain(|(key, value)| keeps(key, value));
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.0.iter().map(|(key, value)| (key, value))
+    }
+
     pub(super) fn values(&self) -> impl Iterator<Item = &V> {
         self.0.iter().map(|(_, value)| value)
     }

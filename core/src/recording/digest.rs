@@ -59,6 +59,10 @@ impl Digest {
                 self.fault(fault);
             }
             Event::Drained => self.add(&8u8),
+            Event::Ended(fault) => {
+                self.add(&9u8);
+                self.fault(fault);
+            }
         }
     }
 

@@ -64,15 +64,11 @@ struct Handed {
     published: UnixMs,
     #[serde(with = "elided::length")]
     body: Bytes,
+    wait_for_memory: bool,
     timeout_ms: u64,
 }
 
 impl Input {
-    /// Whether an engine can be told it: the application's promises are kept.
-    pub(super) fn is_sound(&self) -> bool {
-        !matches!(self, Input::Take(_, want) if want.queues.is_empty() || want.count == 0)
-    }
-
     /// Who waits for an answer.
     pub(super) fn token(&self) -> Option<Token> {
         match self {

@@ -113,7 +113,7 @@ impl<'a> Replay<'a> {
         let Some((now, input)) = self.told.take() else { return Ok(()) };
         let stored = self.stored();
         let version = &self.reader.header.version;
-        let Some(engine) = self.engine.as_mut().filter(|_| input.is_sound()) else {
+        let Some(engine) = self.engine.as_mut() else {
             let damaged = Damaged::Senseless { version: version.clone() };
             self.ahead = None;
             self.reader.end();

@@ -41,6 +41,7 @@ impl Story {
                 one(About::Jobs(queue.clone()).line(words))
             }
             Event::Fault(fault) => one(About::Nothing.line(format!("in trouble: {fault}"))),
+            Event::Ended(fault) => one(About::Nothing.line(format!("stops for good: {fault}"))),
             Event::Drained => one(About::Nothing.line("all is done, nothing more will happen")),
         }
     }

@@ -93,11 +93,11 @@ fn old_sessions_are_swept_when_there_are_many() {
 #[test]
 fn the_first_to_open_fixes_the_shards() {
     let mut store = Store::new(Shards::new(4).unwrap());
-    for shards in [4, 8] {
-        let shards = Shards::new(shards).unwrap();
-        let reply = store.execute(UnixMicros(1), &Command::Open { shards });
+    for (time, shards) in [(1, 4), (2, 8)] {
+        let (time, shards) = (UnixMicros(time), Shards::new(shards).unwrap());
+        let reply = store.execute(time, &Command::Open { shards });
         let fixed = Shards::new(4).unwrap();
-        assert_eq!(reply, Reply::Opened { time: UnixMicros(1), layout: 1, shards: fixed });
+        assert_eq!(reply, Reply::Opened { time, layout: 1, shards: fixed, born: UnixMicros(1) });
     }
     let peek =
         Command::Peek { shard: Shard(4), engine: ALICE, entries: 1, lease_ms: 1, stay: true, queues: vec![] };

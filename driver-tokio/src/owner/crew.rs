@@ -108,6 +108,7 @@ impl Crew {
             sweep: None,
             own_tokens: OWN_TOKENS,
             stopping: None,
+            ended: None,
             is_hushed: false,
         };
         let heads = pumping != Pumping::Never;

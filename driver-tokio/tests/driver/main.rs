@@ -25,6 +25,7 @@ macro_rules! on_both_stores {
 }
 
 mod connecting;
+mod deployment;
 #[cfg(feature = "memory")]
 mod durations;
 #[cfg(feature = "memory")]

@@ -23,6 +23,8 @@ use crate::{Summary, World, run, timer};
 
 /// How many engines are kept for the calls to come.
 const IDLE_MAX: usize = 8;
+/// How long a deployment is taken to be the one that it was: Redis may be emptied, and another client open it otherwise.
+const OPENED_MS: u64 = 600_000;
 /// How much longer than its engine a call waits, so that it is the engine that tells what became of it.
 const PATIENCE_MS: u64 = 500;
 /// What is said of a job without an id when nobody knows whether it was accepted.
@@ -39,8 +41,8 @@ pub(super) struct Deployment {
     timeout_ms: u64,
     max_payload: usize,
     config: Config,
-    /// Whether the layout was found to be the one that was asked for.
-    opened: Cell<bool>,
+    /// When the layout was found to be the one that was asked for.
+    opened: Cell<Option<Millis>>,
     idle: RefCell<Vec<Engine>>,
     ids: RefCell<JobIds>,
 }
@@ -90,7 +92,7 @@ impl Deployment {
             timeout_ms,
             max_payload,
             config,
-            opened: Cell::new(false),
+            opened: Cell::new(None),
             idle: RefCell::default(),
             ids: RefCell::default(),
         })
@@ -113,7 +115,7 @@ impl Deployment {
     pub(super) async fn ask_all(&self, wants: Vec<Want>) -> Result<Vec<Result<JsValue, Thrown>>, Thrown> {
         let mut engine = self.engine()?;
         let world = Watched { live: Live { redis: &self.redis, to: Nobody }, trouble: RefCell::default() };
-        if !self.opened.get() {
+        if !self.is_opened() {
             self.open(&world, &mut engine).await?;
         }
         let wait_ms = wants.iter().map(Want::wait_ms).max().unwrap_or(0);
@@ -124,7 +126,9 @@ impl Deployment {
                 asked.outcome = Some(answer.map_err(Problem::from));
             }
         }
-        if engine.is_idle() && self.idle.borrow().len() < IDLE_MAX {
+        if engine.is_drained() {
+            self.opened.set(None);
+        } else if engine.is_idle() && self.idle.borrow().len() < IDLE_MAX {
             self.idle.borrow_mut().push(engine);
         }
         let trouble = world.trouble.into_inner();
@@ -165,8 +169,10 @@ impl Deployment {
         config.validate().map_err(|error| bad(error.to_string()))?;
         let world = Live { redis: &self.redis, to: pump.handler };
         let identity = Identity(random()?);
-        let summary = run::run(&world, config, pump.limits, identity, !self.opened.get()).await?;
-        self.opened.set(self.opened.get() || summary.trouble.is_none());
+        let summary = run::run(&world, config, pump.limits, identity, !self.is_opened()).await?;
+        if !self.is_opened() && summary.trouble.is_none() {
+            self.opened.set(Some(timer::now()));
+        }
         Ok(summary)
     }
 
@@ -175,7 +181,7 @@ impl Deployment {
         let limit = pin!(timer::sleep(self.timeout_ms + PATIENCE_MS));
         let why = match select(opened, limit).await {
             Either::Left((Ok(()), _)) => {
-                self.opened.set(true);
+                self.opened.set(Some(timer::now()));
                 return Ok(());
             }
             Either::Left((Err(NotOpened::Other(failure)), _)) => return Err(failure.into()),
@@ -183,6 +189,10 @@ impl Deployment {
             Either::Right(_) => Fault::NotSent(None),
         };
         Err(Thrown::from(Problem::from(why)).caused_by(world.trouble.borrow().as_deref()))
+    }
+
+    fn is_opened(&self) -> bool {
+        self.opened.get().is_some_and(|at| timer::now().since(at) < OPENED_MS)
     }
 
     fn engine(&self) -> Result<Engine, Problem> {

@@ -1,4 +1,4 @@
-use delayline_core::{Event, Shards};
+use delayline_core::{Event, Fault, Shards};
 use delayline_http::{Problem, outcome};
 use js_sys::Object;
 use serde_json::json;
@@ -28,6 +28,8 @@ export type Event =
   | { type: "tended"; queue: string; ended: number; expired: number; purged: number; forwarded: number }
   /** Something went wrong that no call waits for. */
   | { type: "fault"; error: DelaylineError }
+  /** Redis lost the deployment, and it was opened anew otherwise: all that waited is answered with this, and nothing new is sent. */
+  | { type: "ended"; error: DelaylineError }
   /** All is done and sent: nothing more will happen. */
   | { type: "drained" };
 "#;
@@ -59,11 +61,14 @@ pub(super) fn shown(event: Event, shards: Shards) -> Object {
             "type": "tended", "queue": queue, "ended": ended, "expired": expired, "purged": purged,
             "forwarded": forwarded,
         })),
-        Event::Fault(fault) => {
-            let told = object(&json!({ "type": "fault" }));
-            set(&told, "error", &Thrown::from(Problem::from(fault)).into());
-            told
-        }
+        Event::Fault(fault) => failed("fault", fault),
+        Event::Ended(fault) => failed("ended", fault),
         Event::Drained => object(&json!({ "type": "drained" })),
     }
+}
+
+fn failed(what: &str, fault: Fault) -> Object {
+    let told = object(&json!({ "type": what }));
+    set(&told, "error", &Thrown::from(Problem::from(fault)).into());
+    told
 }

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use delayline_core::{Ask, Invalid, QueueName, Take};
 use delayline_http::{Problem, named};
 use wasm_bindgen::prelude::*;
@@ -8,8 +6,6 @@ use super::options::{Options, bad};
 
 /// How long a lease lasts if nothing is said.
 const LEASE_MS: u64 = 30_000;
-const COUNT_MAX: u16 = 256;
-const WAIT_MAX_MS: u64 = 300_000;
 
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = r#"
@@ -32,14 +28,7 @@ pub(super) fn take(queues: Vec<QueueName>, options: &mut Options) -> Result<Take
         lease_ms: options.ms("leaseMs")?.unwrap_or(LEASE_MS),
         wait_ms: options.ms("waitMs")?.unwrap_or(0),
     };
-    if !(1..=COUNT_MAX).contains(&take.count) {
-        let (count, most) = (take.count.into(), COUNT_MAX.into());
-        return Err(Invalid::Count { what: "number of jobs to take", count, most }.into());
-    }
-    if take.wait_ms > WAIT_MAX_MS {
-        return Err(Invalid::Wait(Duration::from_millis(take.wait_ms)).into());
-    }
-    lease(take.lease_ms)?;
+    take.validate()?;
     Ok(take)
 }
 
@@ -48,15 +37,6 @@ pub(super) fn extend(text: &str, given: &JsValue) -> Result<Ask, Problem> {
     let mut options = Options::new("extend", given)?;
     let lease_ms = options.ms("leaseMs")?.ok_or_else(|| bad("extend needs leaseMs".to_owned()))?;
     options.finish()?;
-    lease(lease_ms)?;
+    Invalid::lease(lease_ms)?;
     Ok(Ask::Extend { lease: named(text)?, lease_ms })
-}
-
-/// Whether a lease can last so long.
-fn lease(lease_ms: u64) -> Result<(), Problem> {
-    if (1_000..=86_400_000).contains(&lease_ms) {
-        Ok(())
-    } else {
-        Err(Invalid::Lease(Duration::from_millis(lease_ms)).into())
-    }
 }

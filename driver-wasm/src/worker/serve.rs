@@ -181,7 +181,9 @@ impl Served<'_> {
         }
         let mut answers = calls::answers(&world, &mut engine, count).await;
         answers.sort_unstable_by_key(|(token, _)| *token);
-        if engine.is_idle() {
+        if engine.is_drained() {
+            opened::forget(&deployment);
+        } else if engine.is_idle() {
             IDLE.with_borrow_mut(|idle| {
                 let idle = idle.entry(deployment).or_default();
                 idle.push(engine);

@@ -236,7 +236,7 @@ impl Rig {
             }
             Event::Drained => self.drained = true,
             Event::Tended { .. } => {}
-            Event::Fault(fault) => assert!(!fault.to_string().is_empty()),
+            Event::Fault(fault) | Event::Ended(fault) => assert!(!fault.to_string().is_empty()),
         }
     }
 

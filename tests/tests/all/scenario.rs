@@ -359,7 +359,7 @@ fn rest() -> Vec<Scenario> {
             Command::Destroy { queue: rig.queue.clone(), born: rig.now }
         }),
         scenario!("destroy" "gone" 3 false, |rig| Command::Destroy { queue: rig.queue.clone(), born: rig.now }),
-        scenario!("open" "first" 5 true, |_| Command::Open { shards: Shards::default() }),
+        scenario!("open" "first" 6 true, |_| Command::Open { shards: Shards::default() }),
     ]
 }
 

@@ -22,7 +22,12 @@ pub(super) fn answer(kind: Kind, status: &str, words: &mut Words) -> Option<Repl
 
 fn done(kind: Kind, time: UnixMicros, words: &mut Words) -> Option<Reply> {
     Some(match kind {
-        Kind::Open => Reply::Opened { time, layout: words.parsed()?, shards: Shards::new(words.parsed()?)? },
+        Kind::Open => Reply::Opened {
+            time,
+            layout: words.parsed()?,
+            shards: Shards::new(words.parsed()?)?,
+            born: UnixMicros(words.parsed()?),
+        },
         Kind::Reserve => words.granted(time, true)?,
         Kind::Extend => {
             Reply::Extended { time, outcomes: words.letters(extended)?, lease_end: UnixMs(words.parsed()?) }
