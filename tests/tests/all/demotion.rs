@@ -188,7 +188,8 @@ fn a_service_whose_engine_panics_fails_its_probe_and_ends_with_an_error() {
             timeout(PATIENCE, serving).await.expect("it ends").expect("no panic").expect_err("a panic");
         assert!(failure.to_string().contains("panicked"), "{failure}");
         assert_eq!(failure.exit_code(), 1);
-        let probe = Request::get("/healthz").body(Body::empty()).expect("a request");
+        let probe =
+            Request::get("/healthz").header("host", "127.0.0.1").body(Body::empty()).expect("a request");
         assert_eq!(router.oneshot(probe).await.expect("infallible").status(), 503);
     });
 }
