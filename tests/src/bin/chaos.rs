@@ -1,6 +1,6 @@
 //! Load on a real Redis, a service and workers, while all of them are killed, stopped and cut off, and an audit.
 //!
-//! `chaos [--seconds N] [--seed N] [--append always|everysec|off] [--failover] [--keep DIR]`. As `chaos serve …` and
+//! `chaos [--seconds N] [--seed N] [--append always|everysec|off] [--failover] [--flush] [--keep DIR]`. As `chaos serve …` and
 //! `chaos work …` it is the service and a worker of such a run.
 
 use std::path::PathBuf;
@@ -25,6 +25,9 @@ struct Arguments {
     /// A replica takes over, again and again
     #[arg(long)]
     failover: bool,
+    /// Somebody empties Redis, now and then
+    #[arg(long)]
+    flush: bool,
     /// Where to keep everything
     #[arg(long)]
     keep: Option<PathBuf>,
@@ -47,7 +50,7 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> ExitCode {
-    let Arguments { seconds, seed, append, failover, keep } = arguments;
+    let Arguments { seconds, seed, append, failover, flush, keep } = arguments;
     let append = match append {
         Kept::Always => Append::Always,
         Kept::Everysec => Append::EverySecond,
@@ -55,7 +58,7 @@ fn run(arguments: Arguments) -> ExitCode {
     };
     let program = std::env::current_exe().expect("a path to this program");
     let options =
-        Options { seconds, seed: seed.unwrap_or_else(seeds::base), append, failover, keep, program };
+        Options { seconds, seed: seed.unwrap_or_else(seeds::base), append, failover, flush, keep, program };
     let report = chaos::run(&options);
     println!("{report}");
     if report.audit.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

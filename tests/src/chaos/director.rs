@@ -21,6 +21,8 @@ const REVIVAL: Duration = Duration::from_millis(250);
 const YOUTH: Duration = Duration::from_secs(2);
 const SIGTERM: i32 = 15;
 const WATCH: Duration = Duration::from_millis(50);
+/// How long a `FAILOVER` may take; it is given up then.
+const HAND_OVER: Duration = Duration::from_secs(5);
 /// What the service ends with if it finds no Redis when it starts: whoever started it is to try again.
 const NO_REDIS: i32 = 3;
 /// How long clients go on with a primary that was left alone, before they are led elsewhere.
@@ -156,6 +158,7 @@ impl<'a> Director<'a> {
                 let used = self.parts.info(self.parts.primary, "memory", "used_memory").unwrap_or_default();
                 self.parts.tell(&["CONFIG", "SET", "maxmemory", &used]);
             }
+            Fault::FlushAll => self.flush_all(),
             Fault::FailOver(how) => {
                 if !self.fail_over(how) {
                     self.note("it was left out: the replica is not in sync".to_string(), true);
@@ -168,6 +171,8 @@ impl<'a> Director<'a> {
             Fault::PauseWorker(_) | Fault::PauseService => self.signal(fault, "STOP"),
             Fault::CutLink(link) => self.parts.links[link].cut(),
             Fault::StallLink(link) => self.parts.links[link].set(Passage::Stalled),
+            Fault::DelayLink(link) => self.parts.links[link].set(Passage::Delaying),
+            Fault::FreezeLink(link) => self.parts.links[link].freeze(),
             Fault::SwallowReplies(link) => self.parts.links[link].set(Passage::Swallowing),
             Fault::RefuseLink(link) => self.parts.links[link].set(Passage::Refusing),
         }
@@ -184,10 +189,15 @@ impl<'a> Director<'a> {
             Fault::KillService => self.parts.start_service(),
             Fault::StopWorker(_) | Fault::StopService => return Some(Step::Replace(fault, 0)),
             Fault::PauseWorker(_) | Fault::PauseService => self.signal(fault, "CONT"),
-            Fault::StallLink(link) | Fault::SwallowReplies(link) | Fault::RefuseLink(link) => {
-                self.parts.links[link].set(Passage::Open);
-            }
-            Fault::FlushScripts | Fault::KillConnections | Fault::CutLink(_) => {}
+            Fault::StallLink(link)
+            | Fault::DelayLink(link)
+            | Fault::SwallowReplies(link)
+            | Fault::RefuseLink(link) => self.parts.links[link].set(Passage::Open),
+            Fault::FlushScripts
+            | Fault::KillConnections
+            | Fault::FlushAll
+            | Fault::CutLink(_)
+            | Fault::FreezeLink(_) => {}
         }
         self.note(format!("the end of {fault:?}"), true);
         None
@@ -235,6 +245,12 @@ impl<'a> Director<'a> {
         }
     }
 
+    /// All that was answered before may be lost, and nothing that begins later.
+    fn flush_all(&mut self) {
+        self.parts.tell(&["FLUSHALL"]);
+        self.losses.push(Loss { from: 0, to: now(), why: "somebody emptied Redis".to_string() });
+    }
+
     /// The replica takes over; whether it was in a state for it.
     fn fail_over(&mut self, how: Failover) -> bool {
         let (old, new) = (self.parts.primary, 1 - self.parts.primary);
@@ -244,7 +260,8 @@ impl<'a> Director<'a> {
         match how {
             Failover::Killed => self.parts.primary().kill(),
             Failover::Paused => self.parts.primary().pause(),
-            Failover::CutOff => {}
+            Failover::HandedOver => return self.hand_over(old, new),
+            Failover::CutOff | Failover::Demoted => {}
         }
         self.parts.tell_to(new, &["REPLICAOF", "NO", "ONE"]).expect("a replica that is to take over");
         let offset = self.parts.info(new, "replication", "second_repl_offset");
@@ -253,7 +270,12 @@ impl<'a> Director<'a> {
             thread::sleep(SPLIT);
         }
         let port = self.parts.redis[new].port();
-        self.parts.links.iter().for_each(|link| link.lead_to(port));
+        if how == Failover::Demoted {
+            self.parts.links.iter().for_each(|link| link.lead_new_to(port));
+            self.parts.follow(old, new).expect("a primary that is to be demoted");
+        } else {
+            self.parts.links.iter().for_each(|link| link.lead_to(port));
+        }
         let to = now();
         self.parts.primary = new;
         if let Some(sampler) = &self.sampler {
@@ -267,6 +289,28 @@ impl<'a> Director<'a> {
         true
     }
 
+    /// Both change places, and no write is lost; whether they did. Connections stay where they are.
+    fn hand_over(&mut self, old: usize, new: usize) -> bool {
+        let port = self.parts.redis[new].port();
+        if self.parts.tell_to(old, &["FAILOVER", "TO", "127.0.0.1", &port.to_string()]).is_none() {
+            return false;
+        }
+        let begun = Instant::now();
+        while self.parts.info(new, "replication", "role").as_deref() != Some("master") {
+            if begun.elapsed() > HAND_OVER {
+                self.parts.tell_to(old, &["FAILOVER", "ABORT"]);
+                return false;
+            }
+            thread::sleep(WATCH);
+        }
+        self.parts.links.iter().for_each(|link| link.lead_new_to(port));
+        self.parts.primary = new;
+        if let Some(sampler) = &self.sampler {
+            sampler.follow(port);
+        }
+        true
+    }
+
     /// The old primary becomes the new one's replica.
     fn follow(&mut self, how: Failover) {
         let old = 1 - self.parts.primary;
@@ -274,6 +318,7 @@ impl<'a> Director<'a> {
             Failover::Killed => self.parts.redis[old].restart(),
             Failover::Paused => self.parts.redis[old].resume(),
             Failover::CutOff => {}
+            Failover::Demoted | Failover::HandedOver => return,
         }
         if self.parts.follow(old, self.parts.primary).is_none() {
             self.oddities.push(format!("server {old} does not follow"));

@@ -30,7 +30,7 @@ use tokio::runtime::Runtime;
 
 pub use audit::{Audit, Rule, Violation};
 pub use history::{Answer, Asked, Call, End, Happened, History, Ledger, Letter, Loss, Run, Story};
-pub use plan::{Failover, Fault, Plan, Planned};
+pub use plan::{Failover, Fault, Plan, Planned, Possible};
 pub use proxy::{Passage, Proxy};
 pub use report::Report;
 pub use worker::{BURIED, failed, work};
@@ -59,6 +59,8 @@ pub struct Options {
     pub append: Append,
     /// Whether a replica takes over again and again. Then Redis is not restarted.
     pub failover: bool,
+    /// Whether somebody empties Redis now and then.
+    pub flush: bool,
     /// Where everything is kept, in a directory of its own; else only what went wrong is, in the system's place for such.
     pub keep: Option<PathBuf>,
     /// The program that is service and worker if its first argument is `serve` or `work`.
@@ -73,7 +75,7 @@ pub fn run(options: &Options) -> Report {
     let directory = options.directory();
     fs::create_dir_all(&directory).expect("a directory");
     let mut random = Random::new(options.seed);
-    let plan = Plan::draw(&mut random, options.seconds * 1_000, options.append, options.failover);
+    let plan = Plan::draw(&mut random, options.seconds * 1_000, options.possible());
     println!("{}", options.command());
     println!("{plan}");
     let begun = Instant::now();
@@ -118,16 +120,21 @@ fn connect(runtime: &Runtime, parts: &Parts) -> Door {
 impl Options {
     /// What begins the same chaos again.
     pub fn command(&self) -> String {
-        let Options { seconds, seed, append, failover, .. } = self;
+        let Options { seconds, seed, append, failover, flush, .. } = self;
         let append = match append {
             Append::Off => "off",
             Append::EverySecond => "everysec",
             Append::Always => "always",
         };
         let failover = if *failover { " --failover" } else { "" };
+        let flush = if *flush { " --flush" } else { "" };
         format!(
-            "cargo run --release -p delayline-tests --bin chaos -- --seconds {seconds} --seed {seed} --append {append}{failover}"
+            "cargo run --release -p delayline-tests --bin chaos -- --seconds {seconds} --seed {seed} --append {append}{failover}{flush}"
         )
+    }
+
+    fn possible(&self) -> Possible {
+        Possible { append: self.append, failover: self.failover, flush: self.flush }
     }
 
     /// A directory of its own.

@@ -24,6 +24,17 @@ const DRAWS: usize = 50;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan(pub Vec<Planned>);
 
+/// What decides which faults there can be.
+#[derive(Clone, Copy, Debug)]
+pub struct Possible {
+    /// How Redis keeps what it accepted. Where it does not, it is not killed.
+    pub append: Append,
+    /// Whether a replica takes over again and again. Then Redis is not restarted.
+    pub failover: bool,
+    /// Whether somebody empties Redis.
+    pub flush: bool,
+}
+
 /// One fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planned {
@@ -51,6 +62,8 @@ pub enum Fault {
     KillConnections,
     /// No memory is left for a while.
     FillMemory,
+    /// Everything in Redis is removed.
+    FlushAll,
     /// The replica takes over.
     FailOver(Failover),
     KillWorker(usize),
@@ -65,6 +78,10 @@ pub enum Fault {
     CutLink(usize),
     /// Nothing passes a link.
     StallLink(usize),
+    /// What passes a link is late.
+    DelayLink(usize),
+    /// The connections of a link stay open and are silent from then on.
+    FreezeLink(usize),
     /// Requests pass, replies do not, and then the link is cut.
     SwallowReplies(usize),
     /// Nobody can connect.
@@ -80,6 +97,10 @@ pub enum Failover {
     Paused,
     /// It goes on, and nobody is led there any more.
     CutOff,
+    /// It follows the replica, by `REPLICAOF`, and keeps its connections; only new ones are led elsewhere.
+    Demoted,
+    /// The same by `FAILOVER`, which loses nothing.
+    HandedOver,
 }
 
 /// What a fault is done to: one fault at a time.
@@ -93,19 +114,20 @@ enum Target {
 
 impl Plan {
     /// Draws one for so many ms. Redis is lost at least once, if there is time for it.
-    pub fn draw(random: &mut Random, length: u64, append: Append, failover: bool) -> Plan {
+    pub fn draw(random: &mut Random, length: u64, options: Possible) -> Plan {
+        let failover = options.failover;
         let mut free: BTreeMap<Target, u64> = BTreeMap::new();
         let (mut faults, mut at) = (Vec::new(), random.number(PAUSES));
         while at < length {
             let is_free = |fault: Fault| free.get(&fault.target()).is_none_or(|free| *free <= at);
             let drawn = (0..DRAWS).find_map(|_| {
                 let fault = draw(random, failover);
-                (is_possible(fault, append, failover) && is_free(fault)).then_some(fault)
+                (is_possible(fault, options) && is_free(fault)).then_some(fault)
             });
             let is_due =
                 at >= length / 3 && !faults.iter().any(|planned: &Planned| planned.fault.loses_redis());
             let lost = is_due.then(|| lose_redis(random, failover));
-            let lost = lost.filter(|fault| is_possible(*fault, append, failover) && is_free(*fault));
+            let lost = lost.filter(|fault| is_possible(*fault, options) && is_free(*fault));
             if let Some(fault) = lost.or(drawn) {
                 let lasts = random.number(fault.lengths());
                 let breath = if fault.target() == Target::Redis { BREATH } else { 100 };
@@ -128,22 +150,29 @@ impl Plan {
     }
 }
 
-fn is_possible(fault: Fault, append: Append, failover: bool) -> bool {
+fn is_possible(fault: Fault, Possible { append, failover, flush }: Possible) -> bool {
     match fault {
         Fault::KillRedis | Fault::RestartRedis => !failover && append != Append::Off,
+        Fault::FlushAll => flush,
         _ => true,
     }
 }
 
 fn lose_redis(random: &mut Random, failover: bool) -> Fault {
-    let how = *random.pick(&[Failover::Killed, Failover::Paused, Failover::CutOff]);
+    let how = *random.pick(&[
+        Failover::Killed,
+        Failover::Paused,
+        Failover::CutOff,
+        Failover::Demoted,
+        Failover::HandedOver,
+    ]);
     if failover { Fault::FailOver(how) } else { Fault::KillRedis }
 }
 
 fn draw(random: &mut Random, failover: bool) -> Fault {
     let worker = below(random, WORKERS);
     let link = below(random, LINKS);
-    match random.number(0..=91) {
+    match random.number(0..=107) {
         0..=11 => lose_redis(random, failover),
         12..=13 => Fault::RestartRedis,
         14..=19 => Fault::PauseRedis,
@@ -159,7 +188,10 @@ fn draw(random: &mut Random, failover: bool) -> Fault {
         64..=70 => Fault::CutLink(link),
         71..=78 => Fault::StallLink(link),
         79..=85 => Fault::SwallowReplies(link),
-        _ => Fault::RefuseLink(link),
+        86..=91 => Fault::RefuseLink(link),
+        92..=96 => Fault::DelayLink(link),
+        97..=101 => Fault::FreezeLink(link),
+        _ => Fault::FlushAll,
     }
 }
 
@@ -185,6 +217,7 @@ impl Fault {
             | Fault::FlushScripts
             | Fault::KillConnections
             | Fault::FillMemory
+            | Fault::FlushAll
             | Fault::FailOver(_) => Target::Redis,
             Fault::KillWorker(worker) | Fault::StopWorker(worker) | Fault::PauseWorker(worker) => {
                 Target::Worker(worker)
@@ -192,6 +225,8 @@ impl Fault {
             Fault::KillService | Fault::StopService | Fault::PauseService => Target::Service,
             Fault::CutLink(link)
             | Fault::StallLink(link)
+            | Fault::DelayLink(link)
+            | Fault::FreezeLink(link)
             | Fault::SwallowReplies(link)
             | Fault::RefuseLink(link) => Target::Link(link),
         }
@@ -199,13 +234,17 @@ impl Fault {
 
     fn lengths(self) -> RangeInclusive<u64> {
         match self {
-            Fault::FlushScripts | Fault::KillConnections | Fault::CutLink(_) => 0..=0,
+            Fault::FlushScripts
+            | Fault::KillConnections
+            | Fault::FlushAll
+            | Fault::CutLink(_)
+            | Fault::FreezeLink(_) => 0..=0,
             Fault::KillRedis | Fault::RestartRedis | Fault::KillWorker(_) | Fault::KillService => 100..=1_500,
             Fault::FailOver(_) | Fault::FillMemory | Fault::RefuseLink(_) => 300..=1_500,
             Fault::PauseRedis => 200..=LEASE + 1_500,
             Fault::StopWorker(_) | Fault::StopService => 1_500..=3_000,
             Fault::PauseWorker(_) | Fault::PauseService => LEASE + 500..=LEASE + 3_000,
-            Fault::StallLink(_) => 300..=6_500,
+            Fault::StallLink(_) | Fault::DelayLink(_) => 300..=6_500,
             Fault::SwallowReplies(_) => 100..=2_500,
         }
     }
@@ -226,17 +265,24 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_plan() {
-        let draw = |seed| Plan::draw(&mut Random::new(seed), 60_000, Append::Always, false);
+        let options = Possible { append: Append::Always, failover: false, flush: false };
+        let draw = |seed| Plan::draw(&mut Random::new(seed), 60_000, options);
         assert_eq!(draw(7), draw(7));
         assert_ne!(draw(7), draw(8));
     }
 
     #[test]
     fn every_fault_is_drawn_where_it_can_be() {
-        let kinds = |append, failover| Plan::draw(&mut Random::new(1), 3_600_000, append, failover).kinds();
-        let (kept, forgets, replicated) =
-            (kinds(Append::Always, false), kinds(Append::Off, false), kinds(Append::Always, true));
-        assert_eq!((kept.len(), forgets.len(), replicated.len()), (16, 14, 15), "{kept:?}");
+        let kinds = |append, failover, flush| {
+            Plan::draw(&mut Random::new(1), 3_600_000, Possible { append, failover, flush }).kinds()
+        };
+        let (kept, forgets, replicated) = (
+            kinds(Append::Always, false, true),
+            kinds(Append::Off, false, false),
+            kinds(Append::Always, true, false),
+        );
+        assert_eq!((kept.len(), forgets.len(), replicated.len()), (19, 16, 17), "{kept:?}");
+        assert!(!forgets.contains_key("FlushAll"), "nobody asked for it");
         assert!(!forgets.contains_key("KillRedis"), "it would forget everything");
         assert!(!replicated.contains_key("KillRedis"), "who fails over does not restart");
     }

@@ -3,6 +3,10 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
+
+/// How late bytes are that are [delayed](Passage::Delaying).
+const DELAY: Duration = Duration::from_millis(20);
 
 /// What a [`Proxy`] does with bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +15,8 @@ pub enum Passage {
     Open,
     /// Holds them back, both ways.
     Stalled,
+    /// Carries them late, both ways.
+    Delaying,
     /// Carries requests and drops replies.
     Swallowing,
     /// Accepts no connection, and has cut those there were.
@@ -36,7 +42,16 @@ struct State {
     passage: Passage,
     /// How often all connections were cut; those of an earlier time are dead.
     cuts: u64,
+    /// How often all connections went silent; those of an earlier time are, for ever.
+    freezes: u64,
     connections: Vec<TcpStream>,
+}
+
+/// What had befallen the others when a connection was made.
+#[derive(Clone, Copy, Debug)]
+struct Born {
+    cuts: u64,
+    freezes: u64,
 }
 
 impl Proxy {
@@ -47,7 +62,8 @@ impl Proxy {
     pub fn start(upstream: u16) -> Proxy {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
         let port = listener.local_addr().expect("its address").port();
-        let state = Mutex::new(State { passage: Passage::Open, cuts: 0, connections: Vec::new() });
+        let state =
+            Mutex::new(State { passage: Passage::Open, cuts: 0, freezes: 0, connections: Vec::new() });
         let shared = Arc::new(Shared { upstream: upstream.into(), state, changed: Condvar::new() });
         let accepting = shared.clone();
         thread::spawn(move || {
@@ -83,9 +99,20 @@ impl Proxy {
         self.shared.changed.notify_all();
     }
 
+    /// All connections stay open and carry nothing any more, as where packets are dropped; new ones do.
+    pub fn freeze(&self) {
+        self.shared.state().freezes += 1;
+        self.shared.changed.notify_all();
+    }
+
+    /// New connections lead to the server on another port; those there are stay where they are.
+    pub fn lead_new_to(&self, upstream: u16) {
+        self.shared.upstream.store(upstream, Ordering::SeqCst);
+    }
+
     /// Cuts all connections; new ones lead to the server on another port.
     pub fn lead_to(&self, upstream: u16) {
-        self.shared.upstream.store(upstream, Ordering::SeqCst);
+        self.lead_new_to(upstream);
         self.cut();
     }
 }
@@ -96,38 +123,44 @@ impl Shared {
     }
 
     fn serve(self: Arc<Shared>, client: TcpStream) {
-        let cuts = {
+        let born = {
             let state = self.state();
             if state.passage == Passage::Refusing {
                 return;
             }
-            state.cuts
+            Born { cuts: state.cuts, freezes: state.freezes }
         };
         let address = SocketAddr::from(([127, 0, 0, 1], self.upstream.load(Ordering::SeqCst)));
         let Ok(server) = TcpStream::connect(address) else { return };
-        let _ = self.carry_both(client, server, cuts);
+        let _ = self.carry_both(client, server, born);
     }
 
-    fn carry_both(self: Arc<Shared>, client: TcpStream, server: TcpStream, cuts: u64) -> io::Result<()> {
+    fn carry_both(self: Arc<Shared>, client: TcpStream, server: TcpStream, born: Born) -> io::Result<()> {
         client.set_nodelay(true)?;
         server.set_nodelay(true)?;
         {
             let mut state = self.state();
-            if state.cuts != cuts {
+            if state.cuts != born.cuts {
                 return Ok(());
             }
             state.connections.extend([client.try_clone()?, server.try_clone()?]);
         }
         let (shared, from, to) = (self.clone(), server.try_clone()?, client.try_clone()?);
-        thread::spawn(move || shared.carry(from, to, cuts, true));
-        self.carry(client, server, cuts, false);
+        thread::spawn(move || shared.carry(from, to, born, true));
+        self.carry(client, server, born, false);
         Ok(())
     }
 
-    fn carry(&self, mut from: TcpStream, mut to: TcpStream, cuts: u64, replies: bool) {
+    fn carry(&self, mut from: TcpStream, mut to: TcpStream, born: Born, replies: bool) {
         let mut bytes = [0; 16 << 10];
         while let Ok(len @ 1..) = from.read(&mut bytes) {
-            let Some(passage) = self.passage(cuts) else { break };
+            let Some(passage) = self.passage(born) else { break };
+            if self.state().freezes != born.freezes {
+                continue;
+            }
+            if passage == Passage::Delaying {
+                thread::sleep(DELAY);
+            }
             if (passage == Passage::Swallowing && replies) || to.write_all(&bytes[..len]).is_ok() {
                 continue;
             }
@@ -138,7 +171,7 @@ impl Shared {
     }
 
     /// What to do with bytes that have come, once they may move; `None` if their connection was cut.
-    fn passage(&self, cuts: u64) -> Option<Passage> {
+    fn passage(&self, Born { cuts, .. }: Born) -> Option<Passage> {
         let stalled = |state: &mut State| state.passage == Passage::Stalled && state.cuts == cuts;
         let state = self.changed.wait_while(self.state(), stalled).unwrap_or_else(PoisonError::into_inner);
         (state.cuts == cuts).then_some(state.passage)
@@ -232,5 +265,36 @@ mod tests {
         proxy.lead_to(server(2));
         proxy.set(Passage::Open);
         assert_eq!(answers(&proxy), 3);
+    }
+
+    #[test]
+    fn a_frozen_connection_stays_open_and_is_silent_for_ever() {
+        let proxy = Proxy::start(server(1));
+        let mut stream = connect(&proxy);
+        until("an answer", PATIENCE, || ask(&mut stream, 1).ok());
+        proxy.freeze();
+        assert!(is_silent(ask(&mut stream, 5)));
+        assert_eq!(answers(&proxy), 2, "a new connection is another");
+        assert!(is_silent(answer(&mut stream)));
+    }
+
+    #[test]
+    fn new_connections_are_led_elsewhere_and_old_ones_stay() {
+        let proxy = Proxy::start(server(1));
+        let mut stream = connect(&proxy);
+        until("an answer", PATIENCE, || ask(&mut stream, 1).ok());
+        proxy.lead_new_to(server(2));
+        assert_eq!(answers(&proxy), 3);
+        let mut again = || ask(&mut stream, 1).ok();
+        assert_eq!(until("an answer", PATIENCE, &mut again), 2);
+    }
+
+    #[test]
+    fn bytes_that_are_delayed_arrive() {
+        let proxy = Proxy::start(server(1));
+        proxy.set(Passage::Delaying);
+        let begun = std::time::Instant::now();
+        assert_eq!(answers(&proxy), 2);
+        assert!(begun.elapsed() >= 2 * DELAY, "there and back");
     }
 }

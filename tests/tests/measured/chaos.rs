@@ -12,26 +12,26 @@ const SECONDS: u64 = 60;
 
 #[test]
 fn a_redis_that_syncs_always_loses_nothing() {
-    let report = run(0, Append::Always, false);
+    let report = run(0, Append::Always, false, false);
     assert!(report.audit.lost.is_empty() && report.audit.undone.is_empty());
 }
 
 #[test]
-fn a_redis_that_syncs_every_second_loses_its_last_second_at_most() {
-    run(1, Append::EverySecond, false);
+fn a_redis_that_syncs_every_second_or_is_emptied_loses_that_and_no_more() {
+    run(1, Append::EverySecond, false, true);
 }
 
 #[test]
 fn a_replica_that_takes_over_lacks_what_it_never_had_and_nothing_else() {
-    run(2, Append::Always, true);
+    run(2, Append::Always, true, false);
 }
 
-fn run(mode: u64, append: Append, failover: bool) -> chaos::Report {
+fn run(mode: u64, append: Append, failover: bool, flush: bool) -> chaos::Report {
     let _quiet = quiet();
     let seconds = (seeds::number("DELAYLINE_CHAOS_SECONDS").unwrap_or(SECONDS) / MODES).max(1);
     let program = PathBuf::from(env!("CARGO_BIN_EXE_chaos"));
     let seed = seeds::base().wrapping_add(mode);
-    let report = chaos::run(&Options { seconds, seed, append, failover, keep: None, program });
+    let report = chaos::run(&Options { seconds, seed, append, failover, flush, keep: None, program });
     tell(&report.to_string());
     assert!(report.audit.violations.is_empty(), "{report}");
     report
