@@ -2,14 +2,14 @@
 
 use super::names;
 use super::plan::{
-    Act, Asks, Blow, Edge, Garble, JobPlan, NodePlan, Plan, Pump, QueuePlan, Rates, Strikes, Verb, Why,
+    Act, Asks, Blow, Edge, Garble, JobPlan, NodePlan, Plan, Pump, QueuePlan, Rates, Spoil, Strikes, Verb, Why,
 };
 use crate::Random;
 
 const SPAN_MS: u64 = 20_000;
 /// In so many plans of a hundred there is such an upset.
-const UPSETS: [u64; 6] = [10, 6, 0, 8, 2, 8];
-const GARBLES: usize = 5;
+const UPSETS: [u64; 7] = [10, 6, 0, 8, 2, 0, 8];
+const GARBLES: usize = 6;
 
 impl Plan {
     /// The plan of a seed.
@@ -328,6 +328,7 @@ fn draw_upsets(random: &mut Random, plan: &mut Plan) {
             2 => Strikes::Step { node, down_ms, ms: step(random) },
             3 => Strikes::Panic { node, down_ms: down_ms + 2_000 },
             4 => Strikes::Visit { queue, count: random.number(100..=2_000) },
+            5 => Strikes::Spoil { queue, what: spoil(random) },
             _ => {
                 plan.blows.extend(garbles(random, plan));
                 continue;
@@ -336,6 +337,20 @@ fn draw_upsets(random: &mut Random, plan: &mut Plan) {
         plan.blows.push(Blow { at_ms, what });
     }
     plan.blows.sort_by_key(|blow| blow.at_ms);
+}
+
+fn spoil(random: &mut Random) -> Spoil {
+    let text = random.pick(&Spoil::TEXTS).to_string();
+    match random.number(0..=9) {
+        0..=3 => Spoil::State { job: of(random, 0..=60), text },
+        // An empty lower bound says that no lease is held, and nobody can tell that it is not so.
+        4..=6 => match *random.pick(&Spoil::FIELDS) {
+            "lo" if text.is_empty() => Spoil::Meta { field: "lo".to_owned(), text: "x".to_owned() },
+            field => Spoil::Meta { field: field.to_owned(), text },
+        },
+        7 | 8 => Spoil::Key { name: random.pick(&Spoil::KEYS).0.to_string() },
+        _ => Spoil::Name,
+    }
 }
 
 /// An answer each, to commands of different kinds.

@@ -2,6 +2,7 @@ use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use delayline_core::Kind;
+use delayline_embedded::Key;
 use serde::{Deserialize, Serialize};
 
 /// A run as data: what callers ask, what fails, and when. Equal plans give equal runs.
@@ -252,6 +253,43 @@ pub enum Strikes {
     Panic { node: usize, down_ms: u64 },
     /// So many processes come, ask a queue for one thing each, and are not seen again.
     Visit { queue: usize, count: u64 },
+    /// Somebody writes over a value of a queue's.
+    Spoil { queue: usize, what: Spoil },
+}
+
+/// What somebody writes over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spoil {
+    /// The state of a job: this one's, or that of the next that is there.
+    State { job: u32, text: String },
+    /// A number among the fields of `meta`.
+    Meta { field: String, text: String },
+    /// A key, of which only the last part is named: it is a string now.
+    Key { name: String },
+    /// The queue's name in the index of its shard: it is gone.
+    Name,
+}
+
+impl Spoil {
+    /// The numbers in `meta`.
+    pub(super) const FIELDS: [&str; 9] =
+        ["lo", "fence", "w", "published", "acked", "granted", "sessions", "exp", "big"];
+    /// Texts that are no such number.
+    pub(super) const TEXTS: [&str; 6] = ["", "x", "-1", "1e400", "99999999999999999999", "\u{fffd}"];
+    /// The keys of a queue that can be of another type.
+    pub(super) const KEYS: [(&str, Key); 10] = [
+        ("agenda", Key::Agenda),
+        ("queues", Key::Queues),
+        ("meta", Key::Meta),
+        ("pool", Key::Pool),
+        ("due", Key::Due),
+        ("leased", Key::Leased),
+        ("state", Key::State),
+        ("dead", Key::Dead),
+        ("exp", Key::Exp),
+        ("waiting", Key::Waiting),
+    ];
 }
 
 /// Which commands a fault is about.
@@ -433,7 +471,10 @@ impl Plan {
                 | Strikes::Panic { node, .. } => node,
                 _ => 0,
             };
-            let queue = if let Strikes::Visit { queue, .. } = blow.what { queue } else { 0 };
+            let queue = match &blow.what {
+                Strikes::Visit { queue, .. } | Strikes::Spoil { queue, .. } => *queue,
+                _ => 0,
+            };
             if node >= nodes || queue >= queues {
                 return Err(format!("{blow:?} names a node or a queue that is not there"));
             }

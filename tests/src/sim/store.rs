@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use delayline_core::{Command, Identity, Keyspace, Reply, UnixMicros, Wakeup};
-use delayline_embedded::{Bug, Notice};
+use delayline_core::{Command, Identity, Keyspace, QueueName, Reply, UnixMicros, Wakeup};
+use delayline_embedded::{Bug, Damage, Notice};
 
 use crate::{Dump, RedisStore};
 
@@ -17,6 +17,8 @@ pub(super) trait Store {
     fn unsubscribe(&mut self, engine: Identity);
     /// What was published since it was asked last.
     fn heard(&mut self) -> Vec<Notice>;
+    /// Somebody else writes.
+    fn damage(&mut self, queue: &QueueName, damage: &Damage);
     /// All keys.
     fn dump(&mut self) -> Dump;
     /// Forgets all it holds, and who hears.
@@ -56,6 +58,10 @@ impl Store for Memory {
 
     fn heard(&mut self) -> Vec<Notice> {
         std::iter::from_fn(|| self.store.poll_wakeup()).collect()
+    }
+
+    fn damage(&mut self, queue: &QueueName, damage: &Damage) {
+        self.store.damage(queue, damage);
     }
 
     fn dump(&mut self) -> Dump {
@@ -112,6 +118,10 @@ impl Store for Server {
             }
         }
         notices
+    }
+
+    fn damage(&mut self, queue: &QueueName, damage: &Damage) {
+        self.store.damage(queue, damage);
     }
 
     fn dump(&mut self) -> Dump {

@@ -16,7 +16,8 @@ impl Ledger {
         witness: &Witness,
         marks: &mut Marks,
     ) -> Checked {
-        let Some(key) = names::number(id).and_then(|_| key_of(queue, id).ok()) else { return Ok(()) };
+        let key = names::number(id).and_then(|_| key_of(queue, id).ok());
+        let Some(key) = key.filter(|key| !self.is_spoiled(*key)) else { return Ok(()) };
         let phase = self.jobs.get(&key).map(|job| (job.phase, self.may_be_gone(key, job)));
         match (outcome, phase) {
             (CancelOutcome::Cancelled, Some((phase, _))) if self.may_wait(phase) => {
@@ -50,7 +51,8 @@ impl Ledger {
         witness: &Witness,
         marks: &mut Marks,
     ) -> Checked {
-        let Some(key) = names::number(id).and_then(|_| key_of(queue, id).ok()) else { return Ok(()) };
+        let key = names::number(id).and_then(|_| key_of(queue, id).ok());
+        let Some(key) = key.filter(|key| !self.is_spoiled(*key)) else { return Ok(()) };
         let there = self
             .jobs
             .get(&key)
@@ -98,7 +100,7 @@ impl Ledger {
         marks: &mut Marks,
     ) -> Checked {
         self.queue_mut(queue).counts.requeued += moved;
-        let (mut certain, mut possible, latest) = (0, 0, self.latest);
+        let (mut certain, mut possible, latest) = (0, self.spoiled_in(queue), self.latest);
         let Queue { config, .. } = self.queue_mut(queue).clone();
         let (retained, forwards) = (config.retention_ms.is_some(), config.forward.is_some());
         for (_, job) in self.jobs.iter_mut().filter(|(key, _)| names::queue(key.0) == *queue) {
@@ -137,7 +139,7 @@ impl Ledger {
         if moved > 0 {
             marks.reach("a dead letter is purged");
         }
-        let (mut certain, mut possible, latest) = (0, 0, self.latest);
+        let (mut certain, mut possible, latest) = (0, self.spoiled_in(queue), self.latest);
         let Queue { config, .. } = self.queue_mut(queue).clone();
         let (retained, forwards) = (config.retention_ms.is_some(), config.forward.is_some());
         self.jobs.retain(|key, job| {

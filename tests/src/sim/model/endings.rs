@@ -16,6 +16,9 @@ impl Ledger {
         marks: &mut Marks,
     ) -> Checked {
         let (key, latest) = (key_of(queue, id)?, self.latest);
+        if self.is_spoiled(key) {
+            return Ok(());
+        }
         let bury_expired = self.queue_mut(queue).config.bury_expired;
         let may_be_gone = self.jobs.get(&key).is_some_and(|job| self.may_be_gone(key, job));
         let Some(job) = self.jobs.get_mut(&key) else {
@@ -87,6 +90,12 @@ impl Ledger {
         marks: &mut Marks,
     ) -> Checked {
         let (key, latest) = (key_of(queue, id)?, self.latest);
+        if self.is_spoiled(key) {
+            if outcome == ExtendOutcome::Extended {
+                witness.grant(key, *fence, lease_end);
+            }
+            return Ok(());
+        }
         let may_be_gone = self.jobs.get(&key).is_some_and(|job| self.may_be_gone(key, job));
         let Some(job) = self.jobs.get_mut(&key) else {
             let right = outcome == ExtendOutcome::Gone;

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use delayline_core::{
     BODY_LIMIT, CancelOutcome, Command, Entry, Fence, Grant, Identity, PublishOutcome, QueueConfig,
@@ -20,6 +20,8 @@ pub(in crate::sim) struct Ledger {
     accepted: BTreeMap<Instance, u32>,
     pub(super) cancelled: BTreeMap<Key, u32>,
     pub(super) moved: BTreeMap<Key, u32>,
+    /// Jobs that somebody wrote over: nobody answers for them.
+    spoiled: BTreeSet<Key>,
     /// The most that a job of the last batch of grants had waited beyond its time, in milliseconds.
     pub(in crate::sim) late_ms: u64,
     /// The latest that Redis's clock ever showed: what ends by then may have ended.
@@ -34,6 +36,10 @@ pub(super) struct Queue {
     pub(super) was_paused: bool,
     pub(super) config: QueueConfig,
     pub(super) counts: Counts,
+    /// Whether somebody wrote over what it counts.
+    uncounted: bool,
+    /// Whether somebody put another type in place of one of its keys.
+    broken: bool,
 }
 
 /// What is counted where the outcome is seen.
@@ -215,6 +221,55 @@ impl Ledger {
         }
     }
 
+    /// The first job of the queue that is there, of this number or one above it.
+    pub(in crate::sim) fn job_from(&self, queue: usize, job: u32) -> Option<u32> {
+        self.jobs.range((queue, job)..=(queue, u32::MAX)).next().map(|((_, job), _)| *job)
+    }
+
+    /// Nobody answers for the job any more, nor for what the queue counts.
+    pub(in crate::sim) fn spoil_job(&mut self, key: Key) {
+        self.jobs.remove(&key);
+        self.spoiled.insert(key);
+        self.spoil_counts(key.0);
+    }
+
+    /// Nobody answers for what the queue counts.
+    pub(in crate::sim) fn spoil_counts(&mut self, queue: usize) {
+        self.queues.entry(queue).or_default().uncounted = true;
+    }
+
+    /// Nobody answers for the jobs that the queue has or had, which are answered; without its `meta` neither for its config
+    /// and what it remembers of batches.
+    pub(in crate::sim) fn spoil_queue(&mut self, queue: usize, with_meta: bool) -> Vec<Instance> {
+        let there = self.accepted.keys().filter(|instance| instance.key.0 == queue).copied();
+        let there: Vec<Instance> = there.collect();
+        there.iter().for_each(|instance| self.spoil_job(instance.key));
+        let of = self.queues.entry(queue).or_default();
+        (of.uncounted, of.broken) = (true, true);
+        if with_meta {
+            (of.born, of.paused, of.config) = (false, false, QueueConfig::default());
+            self.batches.retain(|(_, _, of, _), _| *of != queue);
+        }
+        there
+    }
+
+    pub(in crate::sim) fn is_spoiled(&self, key: Key) -> bool {
+        self.spoiled.contains(&key)
+    }
+
+    /// Dead letters of the queue that nobody answers for.
+    pub(super) fn spoiled_in(&self, queue: &QueueName) -> u64 {
+        self.spoiled.iter().filter(|key| names::queue(key.0) == *queue).count() as u64
+    }
+
+    pub(in crate::sim) fn is_uncounted(&self, queue: usize) -> bool {
+        self.queues.get(&queue).is_some_and(|queue| queue.uncounted)
+    }
+
+    pub(in crate::sim) fn is_broken(&self, queue: usize) -> bool {
+        self.queues.get(&queue).is_some_and(|queue| queue.broken)
+    }
+
     /// How often this publish was accepted.
     pub(in crate::sim) fn times_accepted(&self, instance: &Instance) -> u32 {
         self.accepted.get(instance).copied().unwrap_or(0)
@@ -326,6 +381,13 @@ impl Ledger {
         marks: &mut Marks,
     ) -> Checked {
         let (instance, record) = read(queue, entry)?;
+        if self.is_spoiled(instance.key) {
+            if matches!(outcome, PublishOutcome::New | PublishOutcome::Replaced) {
+                *self.accepted.entry(instance).or_default() += 1;
+                self.queue_mut(queue).born = true;
+            }
+            return Ok(());
+        }
         let there = self.jobs.get(&instance.key).map(|job| (job.phase, self.may_be_gone(instance.key, job)));
         match (outcome, there) {
             (PublishOutcome::New, there) => {
@@ -396,6 +458,11 @@ impl Ledger {
     ) -> Checked {
         let key = key_of(queue, &grant.id)?;
         let (id, fence, now_ms, latest) = (&grant.id, grant.state.fence, now.floor_ms(), self.latest);
+        if self.is_spoiled(key) {
+            marks.reach("a spoiled job is granted");
+            witness.grant(key, fence, lease_end);
+            return Ok(());
+        }
         let Queue { paused, config, .. } = self.queue_mut(queue).clone();
         ensure!(!paused, "a paused queue grants nothing", "{id} of {queue}");
         let Some(job) = self.jobs.get_mut(&key) else {

@@ -2,18 +2,23 @@
 
 use delayline_core::wire::Form;
 use delayline_core::{Command, Identity, Session, Wakeup};
+use delayline_embedded::{Damage, Key};
 
 use super::{What, World};
 use crate::sim::mistake::Slip;
 use crate::sim::model::{Checked, Ledger, ensure};
 use crate::sim::names;
-use crate::sim::plan::{Strikes, Why};
+use crate::sim::plan::{Spoil, Strikes, Why};
 use crate::sim::story;
 
 impl World<'_> {
     pub(super) fn strike(&mut self, strikes: &Strikes) -> Checked {
         if self.story.is_some() {
             story::print(self.now_us, "", &format!("{strikes:?}"));
+        }
+        if let Strikes::Spoil { queue, what } = strikes {
+            self.spoil(*queue, what);
+            return Ok(());
         }
         match *strikes {
             Strikes::Crash { node, down_ms } => self.crash(node, down_ms),
@@ -53,6 +58,7 @@ impl World<'_> {
             }
             Strikes::Panic { node, down_ms } => self.panic(node, down_ms),
             Strikes::Visit { queue, count } => self.visit(queue, count)?,
+            Strikes::Spoil { .. } => {}
         }
         Ok(())
     }
@@ -91,6 +97,37 @@ impl World<'_> {
         if self.slips(Slip::PanicUntold) {
             self.nodes[node].running = running;
         }
+    }
+
+    /// Nobody answers for what was written over, but all else of the queue goes on. What is lost so no failover takes back.
+    fn spoil(&mut self, queue: usize, what: &Spoil) {
+        let damage = match what {
+            Spoil::State { job, text } => {
+                let Some(job) = self.ledger.job_from(queue, *job) else { return };
+                self.ledger.spoil_job((queue, job));
+                Damage::State { id: names::job(job), text: text.clone().into() }
+            }
+            Spoil::Meta { field, text } => {
+                self.ledger.spoil_counts(queue);
+                Damage::Meta { field: field.clone(), text: text.clone().into() }
+            }
+            Spoil::Key { name } => {
+                let Some((_, key)) = Spoil::KEYS.iter().find(|(known, _)| known == name) else { return };
+                match key {
+                    Key::Agenda | Key::Queues | Key::Waiting => {}
+                    key => {
+                        let lost = self.ledger.spoil_queue(queue, *key == Key::Meta);
+                        self.witness.loses(lost);
+                    }
+                }
+                Damage::Foreign { key: *key, text: "x".into() }
+            }
+            Spoil::Name => Damage::Unnamed,
+        };
+        self.marks.reach("a value is spoiled");
+        self.spoiled = true;
+        self.store.damage(&names::queue(queue), &damage);
+        self.redis.log = None;
     }
 
     /// Each visitor is an engine of its own, that asks one thing and is not seen again.

@@ -164,7 +164,8 @@ impl World<'_> {
                 self.marks.reach("a reply arrives after its flight was given up");
             }
         }
-        let dropped = replies.iter().any(|reply| matches!(reply, Reply::Refused(Refusal::ReadOnly)));
+        let moved = |reply: &Reply| matches!(reply, Reply::Refused(why) if why.asks_for_another_server());
+        let dropped = replies.iter().any(moved);
         self.with(node, |engine, now| engine.handle_replies(now, ticket, replies))?;
         if dropped && !self.slips(Slip::DemotedKept) {
             self.reset(node);

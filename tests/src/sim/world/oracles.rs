@@ -20,7 +20,7 @@ impl World<'_> {
         for queue in 0..self.queues.len() {
             self.check_counters(&dump, queue)?;
             self.check_jobs(&dump, queue)?;
-            if !self.witness.set_back {
+            if !self.witness.set_back && !self.spoiled {
                 self.check_agenda(&dump, queue)?;
             }
         }
@@ -80,6 +80,9 @@ impl World<'_> {
     }
 
     fn check_counters(&mut self, dump: &Dump, queue: usize) -> Checked {
+        if self.ledger.is_uncounted(queue) {
+            return Ok(());
+        }
         let (now, name, keys) = (self.redis_now(), names::queue(queue), self.keys.clone());
         let stats = Command::Stats { queue: name.clone(), hours: 0 };
         let Reply::Counted { stats, .. } = self.store.execute(now, &stats) else { return Ok(()) };
@@ -123,11 +126,16 @@ impl World<'_> {
         for id in pool.into_iter().flat_map(|pool| pool.keys()) {
             let id = String::from_utf8_lossy(id);
             let known = id.parse().ok().and_then(|id| names::number(&id));
-            let known = known.is_some_and(|job| self.ledger.knows((queue, job)));
+            let known = known
+                .is_some_and(|job| self.ledger.knows((queue, job)) || self.ledger.is_spoiled((queue, job)));
             ensure!(known, "sizes are exact", "{id} of {name} has ended, but is there");
         }
         let states = hash(dump, &keys[6]);
-        for (id, _) in members(dump, &keys[7]) {
+        let spoiled = |id: &Bytes| {
+            let job = String::from_utf8_lossy(id).parse().ok().and_then(|id| names::number(&id));
+            job.is_some_and(|job| self.ledger.is_spoiled((queue, job)))
+        };
+        for (id, _) in members(dump, &keys[7]).filter(|(id, _)| !spoiled(id)) {
             let state = states.and_then(|states| states.get(id)).and_then(|text| State::parse(text));
             let explained = state
                 .as_ref()
@@ -183,7 +191,10 @@ impl World<'_> {
             let forwarded = matches!(contents, Contents::List(_) | Contents::Stream(_));
             let waits_for_the_dead =
                 key.ends_with(":waiting") && (self.witness.rolled_back || !self.has_the_living(contents));
-            let allowed = kept || forwarded || waits_for_the_dead;
+            let broken = (0..self.queues.len()).filter(|queue| self.ledger.is_broken(*queue));
+            let mut broken = broken.map(|queue| self.keys.queue_keys(&names::queue(queue)));
+            let ghost = broken.any(|keys| keys[3..].contains(key));
+            let allowed = kept || forwarded || waits_for_the_dead || ghost;
             ensure!(allowed, "nothing is left behind", "{key}: {contents:?}");
         }
         Ok(())
