@@ -4,11 +4,11 @@
 -- Returns: ok | again, us, a letter per id: o cancelled, l leased, d dead, g gone. Or: superseded, us
 -- Repeat: the same sequence answers what it answered first; a lower one does nothing.
 --         Of a queue that is not born nothing is remembered: a repeat looks again
--- Calls: 8 (+1 state, +1 exp, +1 big); 7 if none waits, 5 if there is no queue, 3 again
+-- Calls: 8 (+1 state, +1 exp, +1 big, +3 sweep); 7 if none waits, 5 if there is no queue, 3 again
 -- First write: ZREM (runs at maxmemory)
 clock()
-read_meta(ARGV[2], 'born', 'sessions', 'big', 'exp', 'cancelled')
-local session, past = recall()
+read_meta(ARGV[2], 'born', 'sessions', 'sweep', 'big', 'exp', 'cancelled')
+local session, past = recall('[oldgx]+[ %d-]*')
 if session == 'superseded' or past and past[4] then return {'superseded', num(us)} end
 if session == 'again' then return {'again', num(us), past[3]} end
 
@@ -37,4 +37,5 @@ if meta.born then
   remember(0, letters)
 end
 write_meta()
+sweep_sessions()
 return {'ok', num(us), letters}

@@ -5,13 +5,13 @@
 --       9 forward (list:key or stream:key); empty for what is not set
 -- Returns: ok, us, the new cfgver. Or: conflict, us, cfgver, then the seven values found
 -- Repeat: conflict, with the sender's own values
--- Calls: 4 (+1 queues, +1 unset, +3 agenda, +2 wake)
+-- Calls: 5 (+1 unset, +3 agenda, +2 wake)
 -- First write: HSET (refused whole at maxmemory)
 clock()
 read_meta('born', 'cfgver', 'paused', 'w', 'lo', 'exp', unpack(CONFIG))
-if ARGV[2] ~= '' and ARGV[2] ~= (meta.cfgver or '0') then
-  local found = {'conflict', num(us), meta.cfgver or '0'}
-  for i, name in ipairs(CONFIG) do found[i + 3] = meta[name] or '' end
+if ARGV[2] ~= '' and ARGV[2] ~= num(meta_num('cfgver')) then
+  local found = {'conflict', num(us), num(meta_num('cfgver'))}
+  for i, name in ipairs(CONFIG) do found[i + 3] = shown(name) end
   return found
 end
 is_born()

@@ -4,16 +4,27 @@
 -- Returns: ok, us, id, place (due, leased or dead), the score there, state or empty, expiry or empty, record.
 --          Or: gone, us
 -- Repeat: reads only
--- Calls: 6; 4 if gone
+-- Calls: 6; 4 if gone (+2 if the state cannot be read)
 -- First write: none
+only_reads = true
 clock()
 local id = ARGV[2]
 local state = call('HGET', KEYS[7], id)
-local phase = state and string.sub(state, 1, 1)
-local place, key = 'due', KEYS[5]
-if phase == 'L' then place, key = 'leased', KEYS[6] elseif phase == 'X' then place, key = 'dead', KEYS[8] end
-local score = call('ZSCORE', key, id)
+local s = read_state(state)
+local places, keys = {'due'}, {KEYS[5]}
+if s and s.broken then
+  places, keys = {'due', 'leased', 'dead'}, {KEYS[5], KEYS[6], KEYS[8]}
+elseif s and s.phase == 'L' then
+  places, keys = {'leased'}, {KEYS[6]}
+elseif s and s.phase == 'X' then
+  places, keys = {'dead'}, {KEYS[8]}
+end
+local place, score
+for i, key in ipairs(keys) do
+  if not score then place, score = places[i], call('ZSCORE', key, id) end
+end
 if not score then return {'gone', num(us)} end
 local record = call('HGET', KEYS[4], id)
 local expiry = call('ZSCORE', KEYS[9], id)
-return {'ok', num(us), id, place, score, state or '', expiry or '', record or ''}
+return {'ok', num(us), id, place, num(at_score(score)), state or '', expiry and num(at_score(expiry)) or '',
+  record or ''}

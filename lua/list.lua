@@ -6,6 +6,7 @@
 -- Repeat: reads only
 -- Calls: 6 (+1 big, +1 delayed, +2 to 22 to find the cursor)
 -- First write: none
+only_reads = true
 clock()
 read_meta('big')
 local place, limit, max_bytes, after_score, after_id = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], ARGV[6]
@@ -22,6 +23,7 @@ end
 
 -- The rank of the first entry after (score, id): entries of one score are in order of their ids.
 local function rank_after(score, id)
+  if tonumber(score) >= LATEST_MS then score = '+inf' end
   local low = call('ZCOUNT', key, '-inf', '(' .. score)
   local high = call('ZCOUNT', key, '-inf', score)
   while low < high do
@@ -36,13 +38,13 @@ if after_score ~= '' then from = math.max(from, rank_after(after_score, after_id
 local entries = call('ZRANGE', key, num(from), num(from + limit), 'WITHSCORES')
 local ids, scores, more = {}, {}, false
 for i = 1, #entries, 2 do
-  local score = tonumber(entries[i + 1])
+  local score = at_score(entries[i + 1])
   if place == 'ready' and score > now then break end
   if #ids == limit then
     more = true
     break
   end
-  ids[#ids + 1], scores[#scores + 1] = entries[i], entries[i + 1]
+  ids[#ids + 1], scores[#scores + 1] = entries[i], num(score)
 end
 local fit = how_many_fit(ids, max_bytes)
 if fit < #ids then

@@ -3,12 +3,12 @@
 -- Args: 1 clock, 2 the cfgver it changes (0: there was none; empty: any), 3 paused (1 or empty)
 -- Returns: ok, us, the new cfgver. Or: conflict, us, cfgver, paused (1 or empty)
 -- Repeat: conflict, with the sender's own value
--- Calls: 4 (+1 queues, +1 agenda, +2 wake, +1 head)
+-- Calls: 5 (+1 agenda, +2 wake, +1 head)
 -- First write: HSET (refused whole at maxmemory)
 clock()
 read_meta('born', 'cfgver', 'paused', 'w', 'forward')
-if ARGV[2] ~= '' and ARGV[2] ~= (meta.cfgver or '0') then
-  return {'conflict', num(us), meta.cfgver or '0', meta.paused or ''}
+if ARGV[2] ~= '' and ARGV[2] ~= num(meta_num('cfgver')) then
+  return {'conflict', num(us), num(meta_num('cfgver')), meta.paused or ''}
 end
 is_born()
 set('cfgver', num(meta_num('cfgver') + 1))

@@ -4,28 +4,33 @@
 --       something is due, as cron does, and do not look for its holder otherwise)
 -- Returns: ok, us, the engine that holds the lease or empty, its end, members of the agenda, their times,
 --          the first due time of each queue asked for, or empty
+-- A lease that ends later than its longest is free: Redis's clock was set back, or it is not one of ours
 -- Repeat: harmless
 -- Notifies: head 0 when the lease is given up, so that another takes it at once
 -- Calls: 4 (+1 a queue asked for, +2 to take or keep the lease, +2 to give it up); 3 if it only looks and nothing is due
 -- First write: UNLINK (runs at maxmemory)
+local USUAL_LEASE_MS = 30000
+
 clock()
 local engine, count, lease_ms, stay = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5] == '1'
 local entries = call('ZRANGE', KEYS[1], 0, math.max(count, 1) - 1, 'WITHSCORES')
 local members, times, firsts = {}, {}, {}
 for i = 1, math.min(#entries, 2 * count), 2 do
-  members[#members + 1], times[#times + 1] = entries[i], entries[i + 1]
+  members[#members + 1], times[#times + 1] = entries[i], num(at_score(entries[i + 1]))
 end
 for i = 4, #KEYS do
-  firsts[#firsts + 1] = call('ZRANGE', KEYS[i], 0, 0, 'WITHSCORES')[2] or ''
+  local first = at_score(call('ZRANGE', KEYS[i], 0, 0, 'WITHSCORES')[2])
+  firsts[#firsts + 1] = first and num(first) or ''
 end
-local head = tonumber(entries[2])
+local head = at_score(entries[2])
 local wanted = stay or (head and head <= now)
 local holder, ends = '', 0
 local text = (wanted or lease_ms == 0) and call('GET', KEYS[3])
 if text then
-  local space = string.find(text, ' ', 1, true)
-  holder, ends = string.sub(text, 1, space - 1), tonumber(string.sub(text, space + 1))
-  if ends <= now then holder, ends = '', 0 end
+  local name, at = string.match(text, '^([%w_-]+) (%d+)$')
+  at = whole(at)
+  local longest = now + math.max(lease_ms, USUAL_LEASE_MS)
+  if at and #name == 11 and at > now and (lease_ms == 0 or at <= longest) then holder, ends = name, at end
 end
 if lease_ms == 0 then
   if holder == engine then

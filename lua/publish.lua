@@ -6,33 +6,48 @@
 -- Returns: ok | again | full, us, us of the first execution, a letter per job: n new, r replaced, d duplicate, f full;
 --          full adds: jobs, dead, max jobs, bytes, max bytes. Or: moved, us, epoch. Or: superseded, us
 -- Repeat: the same sequence answers what it answered first; a lower one does nothing
--- Calls: 9 (+2 wake, +1 exp, +1 big, +1 head, +1 queues; for all that are replaced +1 state, +1 exp, +1 big)
+-- Notifies: head when the queue comes to be
+-- Calls: 10 (+2 wake, +1 exp, +1 big, +1 head, +3 sweep; for all that are replaced +1 state, +1 exp, +1 big)
 -- First write: HSET (refused whole at maxmemory)
 local LARGE_BYTES = 4096
 
 clock()
 read_meta(ARGV[2], 'born', 'epoch', 'max_jobs', 'max_bytes', 'big', 'exp', 'mean', 'w', 'paused', 'forward',
-  'sessions', 'published', 'acked', 'cancelled', 'expired', 'purged', 'forwarded', 'lost')
+  'sessions', 'sweep', 'published', 'acked', 'cancelled', 'expired', 'purged', 'forwarded', 'lost')
 
-if (meta.epoch or '0') ~= ARGV[4] then return {'moved', num(us), meta.epoch or '0'} end
-local session, past = recall()
+if num(meta_num('epoch')) ~= ARGV[4] then return {'moved', num(us), num(meta_num('epoch'))} end
+local session, past = recall('%d+ [nrdf]+')
 if session == 'superseded' then return {'superseded', num(us)} end
 if session == 'again' then return {'again', num(us), past[3], past[4]} end
 
 local jobs, mean = live_jobs(), meta_num('mean')
-local max_jobs, max_bytes = tonumber(meta.max_jobs or ARGV[5]), tonumber(meta.max_bytes or ARGV[6])
-if (max_jobs > 0 and jobs >= max_jobs) or (max_bytes > 0 and jobs * mean >= max_bytes) then
+local max_jobs, max_bytes = whole(meta.max_jobs) or tonumber(ARGV[5]), whole(meta.max_bytes) or tonumber(ARGV[6])
+
+local function is_full()
+  return (max_jobs > 0 and jobs >= max_jobs) or (max_bytes > 0 and jobs * mean >= max_bytes)
+end
+
+-- A queue that seems full is counted, since a counter may have been lost.
+local dead = 0
+if is_full() then
+  dead = call('ZCARD', KEYS[8])
+  local held = call('ZCARD', KEYS[5]) + call('ZCARD', KEYS[6]) + dead
+  if held ~= jobs then set('published', num(held + ended_jobs())) end
+  jobs = held
+end
+if is_full() then
   local letters = string.rep('f', (#ARGV - 6) / 4)
   remember(0, num(us) .. ' ' .. letters)
   write_meta()
-  return {'full', num(us), num(us), letters, num(jobs), num(call('ZCARD', KEYS[8])), num(max_jobs),
+  sweep_sessions()
+  return {'full', num(us), num(us), letters, num(jobs), num(dead), num(max_jobs),
     num(jobs * mean), num(max_bytes)}
 end
 
 local ids = {}
 for i = 7, #ARGV, 4 do ids[#ids + 1] = ARGV[i] end
 local waiting, states = call('ZMSCORE', KEYS[5], unpack(ids)), call('HMGET', KEYS[7], unpack(ids))
-local letters, kept, accepted, replaced, ended = {}, {}, 0, 0, 0
+local letters, kept, accepted, replaced, ended, newborn = {}, {}, 0, 0, 0, false
 for i, id in ipairs(ids) do
   local waits = waiting[i] or kept[id]
   if not waits and not states[i] then
@@ -69,16 +84,14 @@ for i, id in ipairs(ids) do
 end
 
 if accepted > 0 then
-  local others = jobs - ended
+  local others = math.max(jobs - ended, 0)
   call('HSET', KEYS[4], unpack(pool))
   apply()
   call('ZADD', KEYS[5], unpack(due))
   if #exp > 0 then call('ZADD', KEYS[9], unpack(exp)) end
   if #big > 0 then call('ZADD', KEYS[11], unpack(big)) end
-  if not meta.born then
-    set('born', num(us))
-    call('HSET', KEYS[2], queue, '')
-  end
+  newborn = not meta.born
+  is_born()
   set('mean', num(math.floor((mean * others + bytes) / (others + #pool / 2))))
   count('published', accepted)
   count('cancelled', replaced)
@@ -88,6 +101,9 @@ end
 letters = table.concat(letters)
 remember(0, num(us) .. ' ' .. letters)
 write_meta()
+sweep_sessions()
 lower_agenda(soon)
+-- Nobody can wait for a queue that is new, or was lost with all its keys: who tends the shard is told.
+if newborn then head = head or now end
 announce()
 return {'ok', num(us), num(us), letters}

@@ -9,7 +9,10 @@ clock()
 read_meta('retention', 'forward', 'paused', 'w', 'requeued')
 local ids, states, letters, t = dead_letters()
 for i, id in ipairs(ids) do
-  local s = read_state(states[i]) or never_delivered(now)
+  local s = read_state(states[i])
+  local broken = s and s.broken
+  if not s or broken then s = never_delivered(now) end
+  flag(s, BIG, broken or has(s.flags, BIG))
   s.phase = has(s.flags, BY_VERDICT) and 'W' or 'E'
   s.attempts, s.due = 0, now
   leaves('dead', id)

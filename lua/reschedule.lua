@@ -5,7 +5,7 @@
 --          Or: superseded, us
 -- Repeat: the same sequence answers what it answered first; a lower one does nothing.
 --         Of a queue that is not born nothing is remembered: a repeat looks again
--- Calls: 9 (+1 exp, +2 wake, +1 head); 7 if none waits, 5 if there is no queue, 3 again
+-- Calls: 9 (+1 exp, +2 wake, +1 head, +3 sweep); 7 if none waits, 5 if there is no queue, 3 again
 -- First write: ZREM (runs at maxmemory)
 
 -- The session holds the letters, then of each due time how much later it is than the one before.
@@ -19,8 +19,8 @@ local function moved_before(past)
 end
 
 clock()
-read_meta(ARGV[2], 'born', 'sessions', 'exp', 'w', 'paused', 'forward')
-local session, past = recall()
+read_meta(ARGV[2], 'born', 'sessions', 'sweep', 'exp', 'w', 'paused', 'forward')
+local session, past = recall('[oldgx]+[ %d-]*')
 if session == 'superseded' or past and not past[4] then return {'superseded', num(us)} end
 if session == 'again' then return moved_before(past) end
 
@@ -30,7 +30,7 @@ local waiting, states = call('ZMSCORE', KEYS[5], unpack(ids)), call('HMGET', KEY
 local expiries = meta_num('exp') > 0 and call('ZMSCORE', KEYS[9], unpack(ids)) or {}
 local letters, dues, steps, last = {}, {}, {}, 0
 for i, id in ipairs(ids) do
-  local s, when, expiry = read_state(states[i]), ARGV[2 * i + 3], tonumber(expiries[i] or '')
+  local s, when, expiry = read_state(states[i]), ARGV[2 * i + 3], expiries[i] and at_score(expiries[i])
   local due
   if string.sub(when, 1, 1) == '+' then due = after(tonumber(string.sub(when, 2))) else due = tonumber(when) end
   dues[i], steps[i], last = num(due), num(due - last), due
@@ -52,5 +52,6 @@ if meta.born then
 end
 lower_agenda(soon)
 write_meta()
+sweep_sessions()
 announce()
 return {'ok', num(us), letters, dues}

@@ -5,7 +5,7 @@
 -- Returns: ok | again | closed (paused or forwarding), us, fence, lease end, the queue's backoff, ids, dues, records,
 --          states, the next event's time or empty, 1 if due jobs were left. Or: superseded, us
 -- Repeat: the same sequence answers its grants that are still held; a lower one does nothing
--- Calls: 11 (+1 big, +1 exp, +5 to 7 reap, +1 waiting, +2 agenda, +2 wake, +1 head); 8 empty
+-- Calls: 11 (+1 big, +1 exp, +5 to 7 reap, +1 waiting, +2 agenda, +2 wake, +1 head, +3 sweep); 8 empty
 -- First write: ZREM (runs at maxmemory)
 local DEFAULT_ATTEMPTS = 10
 local want, lease_ms, max_bytes, engine = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
@@ -29,7 +29,7 @@ local function first_due(limit)
   local ids, dues = {}, {}
   local head = call('ZRANGE', KEYS[5], 0, limit, 'WITHSCORES')
   for i = 1, #head, 2 do
-    local due = tonumber(head[i + 1])
+    local due = at_score(head[i + 1])
     if due > now then return ids, dues, due, false end
     if #ids == limit then return ids, dues, nil, true end
     ids[#ids + 1], dues[#dues + 1] = head[i], due
@@ -40,8 +40,8 @@ end
 local function grant(job, fence, lease_end)
   local s = job.state or {attempts = 0, deliveries = 0, reason = ''}
   s.phase, s.fence, s.due = 'L', fence, job.due
-  s.attempts, s.deliveries = s.attempts + 1, math.min(s.deliveries + 1, 9999)
-  s.max = job.head.attempts > 0 and job.head.attempts or tonumber(meta.attempts or DEFAULT_ATTEMPTS)
+  s.attempts, s.deliveries = math.min(s.attempts + 1, 9999), math.min(s.deliveries + 1, 9999)
+  s.max = job.head.attempts > 0 and job.head.attempts or whole(meta.attempts) or DEFAULT_ATTEMPTS
   s.ext = job.head.lost_delay
   s.flags = (job.ttl and TTL or 0) + (s.ext ~= '' and LOST_DELAY or 0) + (job.big and BIG or 0)
   keeps(job.id, s)
@@ -51,8 +51,8 @@ end
 
 clock()
 read_meta(ARGV[2], 'attempts', 'backoff', 'paused', 'forward', 'retention', 'expire', 'fence', 'lo', 'w', 'big',
-  'exp', 'sessions', 'granted', 'ended', 'died', 'expired', 'lost', 'newer', 'unreadable')
-local session, past = recall()
+  'exp', 'sessions', 'sweep', 'granted', 'ended', 'died', 'expired', 'lost', 'newer', 'unreadable')
+local session, past = recall('%d+ %d+ .*')
 if session == 'superseded' then return {'superseded', num(us)} end
 if session == 'again' then return granted_before(past) end
 
@@ -79,7 +79,7 @@ for i, job in ipairs(jobs) do
 end
 if #jobs > 0 then
   set('fence', num(fence))
-  set('lo', num(min(tonumber(meta.lo or ''), lease_end)))
+  set('lo', num(min(whole(meta.lo), lease_end)))
   count('granted', #jobs)
 end
 apply()
@@ -102,6 +102,7 @@ else
 end
 remember(lease_end, num(fence) .. ' ' .. num(lease_end) .. ' ' .. table.concat(answer.ids, ' '))
 write_meta()
+sweep_sessions()
 woken = more or (woken and want == 0)
 announce()
 return {open and 'ok' or 'closed', num(us), num(fence), num(lease_end), meta.backoff or '', answer.ids, answer.dues,

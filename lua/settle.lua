@@ -89,9 +89,10 @@ apply()
 lower_agenda(soon)
 if tidy and not meta.forward then
   begin_with_removal()
-  set('lo', call('ZRANGE', KEYS[6], 0, 0, 'WITHSCORES')[2] or '')
+  local first = at_score(call('ZRANGE', KEYS[6], 0, 0, 'WITHSCORES')[2])
+  set('lo', first and num(first) or '')
   local ahead = call('ZRANGEBYSCORE', KEYS[5], '(' .. num(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
-  set_agenda(next_event(tonumber(ahead or '')))
+  set_agenda(next_event(at_score(ahead)))
 end
 write_meta()
 announce()

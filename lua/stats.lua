@@ -11,16 +11,18 @@ local FIELDS = {'born', 'epoch', 'cfgver', 'paused', 'attempts', 'backoff', 'ret
   'ended', 'died', 'requeued', 'purged', 'cancelled', 'expired', 'forwarded', 'lost', 'unreadable', 'newer'}
 local HOUR_MS = 3600000
 
+only_reads = true
 clock()
 read_meta(unpack(FIELDS))
 local values, hours = {}, {}
-for i, name in ipairs(FIELDS) do values[i] = meta[name] or '' end
+for i, name in ipairs(FIELDS) do values[i] = shown(name) end
 local ready = call('ZCOUNT', KEYS[5], '-inf', num(now))
 local delayed = call('ZCARD', KEYS[5]) - ready
 local leased, dead = call('ZCARD', KEYS[6]), call('ZCARD', KEYS[8])
-local oldest = call('ZRANGE', KEYS[5], 0, 0, 'WITHSCORES')[2] or ''
+local oldest = at_score(call('ZRANGE', KEYS[5], 0, 0, 'WITHSCORES')[2])
 for hour = 1, tonumber(ARGV[2]) do
   local from = now + (hour - 1) * HOUR_MS
   hours[hour] = num(call('ZCOUNT', KEYS[5], '(' .. num(from), num(from + HOUR_MS)))
 end
-return {'ok', num(us), values, num(ready), num(delayed), num(leased), num(dead), oldest, hours}
+return {'ok', num(us), values, num(ready), num(delayed), num(leased), num(dead),
+  oldest and num(oldest) or '', hours}

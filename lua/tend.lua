@@ -5,9 +5,9 @@
 -- Returns: ok, us, leases ended, jobs expired, dead letters purged, jobs forwarded, the next event's time or empty,
 --          1 if there is more to do at once, where the queue forwards to or empty
 -- Repeat: harmless
--- Calls: 6 idle; ended leases, expiry, retention and forwarding each add up to 15, a stream 1 a job
+-- Calls: 7 idle (+3 sweep); ended leases, expiry, retention and forwarding each add up to 15, a stream 1 a job
 -- First write: ZREM (runs at maxmemory)
-local KEEP_SESSIONS, SWEEP_MS, WAITING_MS = 64, 600000, 600000
+local WAITING_MS = 600000
 local FORWARD_RETRY_MS, STREAM_LIMIT, FORWARD_BYTES = 10000, 64, 1048576
 local limit = tonumber(ARGV[2])
 
@@ -27,8 +27,9 @@ local function expire()
       keeps(id, s)
     else
       leaves('due', id)
-      if meta.expire == 'dead' and not s then
-        s = never_delivered(tonumber(dues[i] or '') or now)
+      if s and s.broken then leaves('leased', id) end
+      if meta.expire == 'dead' and (not s or s.broken) then
+        s = never_delivered(dues[i] and at_score(dues[i]) or now)
         flag(s, BIG, sizes[i] and true or false)
       end
       expires(id, s)
@@ -86,7 +87,7 @@ local function forward()
   local ids, dues = {}, {}
   local ready = call('ZRANGEBYSCORE', KEYS[5], '-inf', num(now), 'WITHSCORES', 'LIMIT', 0, most)
   for i = 1, #ready, 2 do
-    ids[#ids + 1], dues[#dues + 1] = ready[i], tonumber(ready[i + 1])
+    ids[#ids + 1], dues[#dues + 1] = ready[i], at_score(ready[i + 1])
   end
   if #ids == 0 then return 0, false end
   if KEYS[12] ~= destination then return 0, false end
@@ -128,24 +129,6 @@ local function forward()
   return done, more and not failed
 end
 
-local function sweep_sessions()
-  if meta_num('sessions') <= KEEP_SESSIONS or now < meta_num('swept') + SWEEP_MS then return end
-  local all, old, left = call('HGETALL', KEYS[3]), {}, 0
-  for i = 1, #all, 2 do
-    local keep_until = string.match(all[i], '^s...........[prc]%d+$') and string.match(all[i + 1], '^%d+ (%d+)')
-    if keep_until and tonumber(keep_until) <= now then
-      old[#old + 1] = all[i]
-    elseif keep_until then
-      left = left + 1
-    end
-  end
-  for i = 1, #old, 1000 do
-    call('HDEL', KEYS[3], unpack(old, i, math.min(i + 999, #old)))
-  end
-  set('sessions', num(left))
-  set('swept', num(now))
-end
-
 local function sweep_waiting()
   if meta.w ~= '1' then return end
   if call('ZREMRANGEBYSCORE', KEYS[10], '-inf', num(now - WAITING_MS)) > 0 and call('ZCARD', KEYS[10]) == 0 then
@@ -155,20 +138,20 @@ local function sweep_waiting()
 end
 
 clock()
-read_meta('retention', 'expire', 'forward', 'forward_error', 'paused', 'w', 'lo', 'big', 'exp', 'sessions', 'swept',
+read_meta('born', 'retention', 'expire', 'forward', 'forward_error', 'paused', 'w', 'lo', 'big', 'exp', 'sessions', 'sweep',
   'ended', 'died', 'expired', 'purged', 'forwarded', 'lost', 'newer', 'unreadable')
 local ended = reap(math.min(limit, 100))
 local expired, purged = expire(), purge()
 local forwarded, more_to_forward = forward()
 begin_with_removal()
-sweep_sessions()
+if meta.born then is_born() end
 sweep_waiting()
 
-local first = call('ZRANGE', KEYS[5], 0, 0, 'WITHSCORES')[2]
-local ready = first and tonumber(first) <= now
-local next_due = first and not ready and tonumber(first) or nil
+local first = at_score(call('ZRANGE', KEYS[5], 0, 0, 'WITHSCORES')[2])
+local ready = first and first <= now
+local next_due = not ready and first or nil
 if ready then
-  next_due = tonumber(call('ZRANGEBYSCORE', KEYS[5], '(' .. num(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2] or '')
+  next_due = at_score(call('ZRANGEBYSCORE', KEYS[5], '(' .. num(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2])
 end
 local more = ended == math.min(limit, 100) or expired == limit or purged == limit or more_to_forward
 local at = next_event(next_due)
@@ -176,6 +159,7 @@ if more then at = now end
 if ready and meta.forward and not meta.paused then at = min(at, now + FORWARD_RETRY_MS) end
 set_agenda(at)
 write_meta()
+sweep_sessions()
 woken = ready and not meta.paused
 announce()
 return {'ok', num(us), num(ended), num(expired), num(purged), num(forwarded), at and num(at) or '', more and '1' or '',

@@ -146,7 +146,7 @@ pub enum Command {
     Destroy {
         /// Which queue.
         queue: QueueName,
-        /// The birth of the one that is meant, from its [`Stats`](crate::Stats).
+        /// The birth of the one that is meant, from its [`Stats`](crate::Stats); 0 if it does not know it.
         born: UnixMicros,
     },
     /// Reads one job.
@@ -438,6 +438,19 @@ impl fmt::Display for Forward {
     }
 }
 
+impl Forward {
+    /// Whether the key has a name as those that a deployment keeps its own things under, whatever its prefix.
+    pub(crate) fn is_delaylines_own(&self) -> bool {
+        let (Forward::List(key) | Forward::Stream(key)) = self;
+        let Some((tag, name)) = key.strip_prefix('{').and_then(|key| key.split_once("}:")) else {
+            return false;
+        };
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let salted = tag.rsplit_once(':').and_then(|(_, salted)| salted.split_once('.'));
+        name == "config" || salted.is_some_and(|(shard, salt)| digits(shard) && digits(salt))
+    }
+}
+
 impl FromStr for Forward {
     type Err = ForwardError;
 
@@ -458,6 +471,27 @@ pub struct ForwardError(String);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_queue_forwards_into_what_a_deployment_keeps() {
+        for (key, own) in [
+            ("{dl}:config", true),
+            ("{dl:0.0}:orders:due", true),
+            ("{billing:12.7}:agenda", true),
+            ("{dl:0.0}:broken:1:orders:due", true),
+            ("orders{dl:0.0}", false),
+            ("{dl}:orders", false),
+            ("{a:b.c}:list", false),
+            ("out", false),
+            ("{", false),
+        ] {
+            for forward in [Forward::List(key.to_string()), Forward::Stream(key.to_string())] {
+                assert_eq!(forward.is_delaylines_own(), own, "{key}");
+                let config = crate::QueueConfig { forward: Some(forward), ..Default::default() };
+                assert_eq!(config.validate().is_err(), own, "{key}");
+            }
+        }
+    }
 
     #[test]
     fn what_is_no_destination_is_shown_in_part() {

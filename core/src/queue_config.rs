@@ -35,6 +35,14 @@ impl QueueConfig {
         check("retention", self.retention_ms, 1, DELAY_MAX_MS, "1 ms to 10 years")?;
         check("max_jobs", self.max_jobs, 0, 1 << 50, "0 (no limit) to 2^50")?;
         check("max_bytes", self.max_bytes, 0, 1 << 50, "0 (no limit) to 2^50")?;
+        let own = self.forward.as_ref().is_some_and(Forward::is_delaylines_own);
+        check(
+            "forward",
+            own.then_some(0),
+            1,
+            1,
+            "a key that is not one of delayline's own, {PREFIX}:config or {PREFIX:N.N}:…: on a cluster write KEY{PREFIX:N.N}",
+        )?;
         let readable =
             self.backoff.as_ref().is_none_or(|backoff| backoff.to_string().parse() == Ok(backoff.clone()));
         check("backoff", (!readable).then_some(0), 1, 1, "a backoff that its text form can express")

@@ -343,7 +343,7 @@ pub struct Counters {
     pub forwarded: u64,
     /// Ids found without a record.
     pub lost: u64,
-    /// Records that could not be read; they are dead letters.
+    /// Jobs whose record or state could not be read; they are dead letters.
     pub unreadable: u64,
     /// Times a record was put back because it is of a newer version.
     pub newer: u64,

@@ -49,7 +49,7 @@ impl Script<'_> {
         let queue = &self.queue;
         let retention = queue.meta.retention_ms();
         let purge = retention.and_then(|ms| queue.dead.first_score().map(|died| died + ms));
-        let lease_end = queue.meta.lo.at().filter(|_| !self.planted(Bug::AgendaWithoutLeases));
+        let lease_end = self.lo().filter(|_| !self.planted(Bug::AgendaWithoutLeases));
         let at = earlier(next_due, lease_end);
         let expiry = queue.exp.first_score().filter(|_| queue.meta.has_expiries());
         earlier(earlier(at, expiry), purge)

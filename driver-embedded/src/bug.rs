@@ -96,6 +96,16 @@ bugs! {
     ForwardsTwice "forwards-twice",
     /// A job published due wakes nobody.
     NoWakeOnPublish "no-wake-on-publish",
+    /// A job whose state cannot be read is put back to wait, for ever.
+    BrokenStateWaits "broken-state-waits",
+    /// A lower bound of lease ends that cannot be read is taken for none.
+    LostLowerBound "lost-lower-bound",
+    /// A queue that was born does not write its name again.
+    IndexNotMended "index-not-mended",
+    /// A pump lease that ends later than any can is respected.
+    PumpLeaseUnbounded "pump-lease-unbounded",
+    /// A queue that comes to be announces no head.
+    SilentBirth "silent-birth",
     /// A tend that finds ready jobs wakes nobody.
     NoWakeOnTend "no-wake-on-tend",
 }

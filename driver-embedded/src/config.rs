@@ -46,12 +46,14 @@ impl Script<'_> {
     /// See `destroy.lua`.
     pub(crate) fn destroy(&mut self, born: UnixMicros) -> Reply {
         let time = self.time;
-        if self.queue.meta.born != Some(born) {
+        if self.queue.meta.born.unwrap_or_default() != born {
+            return Reply::Gone { time };
+        }
+        let known = [self.agenda.remove(self.name), self.names.remove(self.name), !self.queue.is_empty()];
+        if known == [false; 3] {
             return Reply::Gone { time };
         }
         let Queue { due, leased, dead, .. } = std::mem::take(self.queue);
-        self.agenda.remove(self.name);
-        self.names.remove(self.name);
         let [waiting, leased, dead] = [due, leased, dead].map(|place| place.len() as u64);
         Reply::Destroyed { time, waiting, leased, dead }
     }

@@ -139,7 +139,9 @@ fn meta_fields(meta: &Meta) -> Fields {
         fields.put(lane, past_text(past));
     }
     fields.maybe("sessions", meta.sessions);
-    fields.maybe("swept", meta.swept);
+    if let Some((at, from)) = &meta.sweep {
+        fields.put("sweep", format_args!("{at} {}", from.map_or(String::new(), |lane| lane.to_string())));
+    }
     fields
 }
 

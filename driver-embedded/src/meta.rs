@@ -23,7 +23,8 @@ pub(crate) struct Meta {
     pub(crate) lanes: BTreeMap<Lane, Past>,
     /// `sessions`: how many lanes there are.
     pub(crate) sessions: Option<u64>,
-    pub(crate) swept: Option<UnixMs>,
+    /// `sweep`: when sessions are looked through next, and from which on.
+    pub(crate) sweep: Option<(UnixMs, Option<Lane>)>,
 }
 
 /// The lower bound of the earliest lease end.
@@ -53,9 +54,12 @@ impl Lo {
 impl Meta {
     /// The jobs that the queue holds, wherever they are.
     pub(crate) fn live_jobs(&self) -> u64 {
+        self.counters.published.saturating_sub(self.ended_jobs())
+    }
+
+    pub(crate) fn ended_jobs(&self) -> u64 {
         let c = &self.counters;
-        let ended = c.acked + c.cancelled + c.expired + c.purged + c.forwarded + c.lost;
-        c.published.saturating_sub(ended)
+        c.acked + c.cancelled + c.expired + c.purged + c.forwarded + c.lost
     }
 
     /// Whether there are jobs with a TTL, so far as is counted.
@@ -118,7 +122,7 @@ impl Meta {
             "exp" => self.exp = Some(number.unwrap_or(exp)),
             "big" => self.big = Some(number.unwrap_or(big)),
             "sessions" => self.sessions = number,
-            "swept" => self.swept = number.map(UnixMs),
+            "sweep" => self.sweep = None,
             _ => match self.counters.named_mut(field) {
                 Some(counter) => *counter = number.unwrap_or(0),
                 None => self.lanes.retain(|lane, _| lane.to_string() != field),

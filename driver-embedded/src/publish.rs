@@ -30,26 +30,35 @@ impl Script<'_> {
         if !self.planted(Bug::AgendaNotLowered) {
             self.lower_agenda(self.soon);
         }
+        // Nobody can wait for a queue that is new, or was lost with all its keys: who tends the shard is told.
+        if self.newborn && !self.planted(Bug::SilentBirth) {
+            self.head = self.head.or(Some(self.now));
+        }
         self.woken &= !self.planted(Bug::NoWakeOnPublish);
         self.announce();
         Reply::Published { time, since: time, outcomes, full }
     }
 
-    fn full(&self, ceiling: Ceiling) -> Option<Full> {
+    fn full(&mut self, ceiling: Ceiling) -> Option<Full> {
         let meta = &self.queue.meta;
         let ceiling = Ceiling {
             jobs: meta.config.max_jobs.unwrap_or(ceiling.jobs),
             bytes: meta.config.max_bytes.unwrap_or(ceiling.bytes),
         };
-        let jobs = meta.live_jobs();
-        let bytes = jobs.saturating_mul(meta.mean());
+        let mean = meta.mean();
         let over = |have: u64, most: u64| most > 0 && have >= most;
-        (over(jobs, ceiling.jobs) || over(bytes, ceiling.bytes)).then(|| Full {
-            jobs,
-            dead: self.queue.dead.len() as u64,
-            bytes,
-            ceiling,
-        })
+        let is_full = |jobs: u64| over(jobs, ceiling.jobs) || over(jobs.saturating_mul(mean), ceiling.bytes);
+        if !is_full(meta.live_jobs()) {
+            return None;
+        }
+        // A queue that seems full is counted, since a counter may have been lost.
+        let queue = &mut *self.queue;
+        let dead = queue.dead.len() as u64;
+        let jobs = (queue.due.len() + queue.leased.len()) as u64 + dead;
+        if jobs != queue.meta.live_jobs() {
+            queue.meta.counters.published = jobs + queue.meta.ended_jobs();
+        }
+        is_full(jobs).then(|| Full { jobs, dead, bytes: jobs.saturating_mul(mean), ceiling })
     }
 
     fn accept_all(&mut self, jobs: &[Entry]) -> Vec<PublishOutcome> {
@@ -86,6 +95,7 @@ impl Script<'_> {
                 self.accept(job);
                 bytes += job.record.len() as u64;
             }
+            self.newborn = self.queue.meta.born.is_none();
             self.is_born();
             let meta = &mut self.queue.meta;
             meta.mean = Some(meta.mean().saturating_mul(others).saturating_add(bytes) / (others + new));
@@ -112,10 +122,11 @@ impl Script<'_> {
         self.arrives(at);
     }
 
-    /// The queue comes to be, unless it has.
+    /// The queue comes to be, unless it has. Its name is written each time, since the index may have been lost.
     pub(crate) fn is_born(&mut self) {
-        if self.queue.meta.born.is_none() {
-            self.queue.meta.born = Some(self.time);
+        let newborn = self.queue.meta.born.is_none();
+        self.queue.meta.born.get_or_insert(self.time);
+        if newborn || !self.planted(Bug::IndexNotMended) {
             self.names.insert(self.name.clone());
         }
     }

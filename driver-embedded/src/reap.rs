@@ -1,13 +1,19 @@
 use delayline_core::{JobId, Phase, Reason, State, UnixMs};
 
+use crate::bug::Bug;
 use crate::changes::set_flag;
 use crate::meta::Lo;
 use crate::script::Script;
 
 impl Script<'_> {
+    /// Before when no lease ends.
+    pub(crate) fn lo(&self) -> Option<UnixMs> {
+        self.queue.meta.lo.at().filter(|lo| *lo > UnixMs(0) || !self.planted(Bug::LostLowerBound))
+    }
+
     /// Ended leases go back to due as of the lease's end, or to dead when their attempts are used up.
     pub(crate) fn reap(&mut self, limit: usize) -> usize {
-        if self.queue.meta.lo.at().is_none_or(|lo| lo > self.now) {
+        if self.lo().is_none_or(|lo| lo > self.now) {
             return 0;
         }
         let ended: Vec<(JobId, UnixMs)> =

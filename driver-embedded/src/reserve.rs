@@ -124,10 +124,9 @@ impl Script<'_> {
     fn grant_all(&mut self, found: Vec<DueJob>, fence: Fence, lease_end: UnixMs) -> Vec<Grant> {
         let jobs: Vec<Grant> = found.into_iter().map(|job| self.grant(job, fence, lease_end)).collect();
         if !jobs.is_empty() {
-            let raised = self.planted(Bug::ReapLate);
+            let first = self.lo().filter(|_| !self.planted(Bug::ReapLate));
             let meta = &mut self.queue.meta;
             meta.fence = Some(fence);
-            let first = meta.lo.at().filter(|_| !raised);
             meta.lo = Lo::of(earlier(first, Some(lease_end)));
             meta.counters.granted += jobs.len() as u64;
         }
@@ -147,7 +146,7 @@ impl Script<'_> {
         let state = State {
             phase: Phase::Leased,
             fence,
-            attempts: attempts.saturating_add(u16::from(!self.planted(Bug::AttemptNotCounted))),
+            attempts: (attempts + u16::from(!self.planted(Bug::AttemptNotCounted))).min(DELIVERIES_MAX),
             max,
             deliveries: deliveries.saturating_add(1).min(DELIVERIES_MAX),
             flags: flag(ttl, State::TTL)

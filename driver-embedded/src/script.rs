@@ -28,6 +28,8 @@ pub(crate) struct Script<'a> {
     pub(crate) soon: Option<UnixMs>,
     pub(crate) head: Option<UnixMs>,
     pub(crate) woken: bool,
+    /// The queue has just come to be.
+    pub(crate) newborn: bool,
 }
 
 impl Script<'_> {

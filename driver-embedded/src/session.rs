@@ -1,4 +1,5 @@
 use std::fmt;
+use std::ops::Bound::{Included, Unbounded};
 
 use delayline_core::{
     CancelOutcome, Fence, Identity, JobId, PublishOutcome, RescheduleOutcome, Session, UnixMicros, UnixMs,
@@ -8,7 +9,13 @@ use crate::bug::Bug;
 use crate::script::Script;
 
 /// How long a session is kept at least.
-pub(crate) const SESSION_MS: u64 = 600_000;
+const SESSION_MS: u64 = 600_000;
+const KEEP_SESSIONS: u64 = 64;
+const SWEEP_LEAST: u64 = 500;
+const SWEEP_MOST: u64 = 3_000;
+const SWEEP_STEP_MS: u64 = 1_000;
+const SWEEP_MS: u64 = 60_000;
+const SWEEP_LATE_MS: u64 = 10_000;
 
 /// A lane's field in `meta`: `s<engine><verb><index>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,7 +83,8 @@ impl Script<'_> {
         if self.planted(Bug::SessionIgnored) || self.planted(not_idempotent) {
             return Recall::New;
         }
-        match self.queue.meta.lanes.get(&Lane::of(session, verb)) {
+        let past = self.queue.meta.lanes.get(&Lane::of(session, verb));
+        match past.filter(|past| past.keep_until > self.now) {
             Some(past) if past.sequence == session.sequence => Recall::Again(past.answer.clone()),
             Some(past) if past.sequence > session.sequence && !self.planted(Bug::SupersededAccepted) => {
                 Recall::Superseded
@@ -92,5 +100,28 @@ impl Script<'_> {
         if meta.lanes.insert(Lane::of(session, verb), past).is_none() {
             crate::meta::raise(&mut meta.sessions, 1);
         }
+        self.sweep_sessions();
+    }
+
+    /// Drops sessions that were kept long enough, a part a second. Which part is not what Redis takes: a session that was
+    /// kept long enough means nothing, so that it does not matter when it goes.
+    pub(crate) fn sweep_sessions(&mut self) {
+        let (now, meta) = (self.now, &mut self.queue.meta);
+        let (at, from) = meta.sweep.filter(|(at, _)| *at <= now + SWEEP_MS).unwrap_or((now, None));
+        if meta.sessions.unwrap_or(0) <= KEEP_SESSIONS || at > now {
+            return;
+        }
+        let most = (now.since(at) / 10).clamp(SWEEP_LEAST, SWEEP_MOST) as usize;
+        let lanes = meta.lanes.range((from.map_or(Unbounded, Included), Unbounded));
+        let part: Vec<(Lane, UnixMs)> =
+            lanes.take(most + 1).map(|(lane, past)| (*lane, past.keep_until)).collect();
+        for (lane, keep_until) in part.iter().take(most) {
+            if *keep_until + SWEEP_LATE_MS <= now {
+                meta.lanes.remove(lane);
+            }
+        }
+        let next = part.get(most).map(|(lane, _)| *lane);
+        meta.sessions = Some(meta.lanes.len() as u64);
+        meta.sweep = Some((now + if next.is_some() { SWEEP_STEP_MS } else { SWEEP_MS }, next));
     }
 }

@@ -2,12 +2,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use delayline_core::{Identity, QueueName, Reply, Shard, UnixMicros, UnixMs};
 
+use crate::bug::Bug;
 use crate::notices::Notices;
 use crate::queue::Queue;
 use crate::zset::Zset;
 
 /// What a queue takes beside its jobs, about.
 pub(crate) const QUEUE_BYTES: usize = 2 << 10;
+
+/// How long pump leases are, where nobody says so. One that ends later was given before the clock was set back.
+const USUAL_LEASE_MS: u64 = 30_000;
 
 /// The keys of one shard, and its queues.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +32,7 @@ pub(crate) struct Peek<'a> {
     pub(crate) lease_ms: u64,
     pub(crate) stay: bool,
     pub(crate) queues: &'a [QueueName],
+    pub(crate) bug: Option<Bug>,
 }
 
 impl ShardKeys {
@@ -51,7 +56,10 @@ impl ShardKeys {
         let firsts = peek.queues.iter().map(first_due).collect();
         let wanted = peek.stay || self.agenda.first_score().is_some_and(|at| at <= now);
         let looks = wanted || peek.lease_ms == 0;
-        let holder = self.lease.filter(|(_, ends)| looks && *ends > now);
+        let longest = now + peek.lease_ms.max(USUAL_LEASE_MS);
+        let unbounded = peek.lease_ms == 0 || peek.bug == Some(Bug::PumpLeaseUnbounded);
+        let lasts = |ends: UnixMs| ends > now && (unbounded || ends <= longest);
+        let holder = self.lease.filter(|(_, ends)| looks && lasts(*ends));
         let held = holder.filter(|(engine, _)| *engine == peek.engine);
         let holder = if peek.lease_ms == 0 {
             if held.is_some() {

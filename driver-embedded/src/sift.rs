@@ -127,6 +127,7 @@ impl Script<'_> {
             return None;
         };
         match RecordHead::read(&record) {
+            Ok(_) if broken && self.planted(Bug::BrokenStateWaits) => self.changes.into.due.push((id, due)),
             Ok(_) if broken => {
                 let state = self.first_state(&id, due);
                 self.quarantine(&id, Some(state), due, "broken state");

@@ -100,7 +100,7 @@ impl Store {
             Command::Server => Reply::Server { version: (7, 0, 0), policy: Some("noeviction".to_owned()) },
             Command::Peek { engine, entries, lease_ms, stay, queues, .. } => {
                 let (engine, entries, lease_ms, stay) = (*engine, *entries, *lease_ms, *stay);
-                let peek = Peek { engine, entries, lease_ms, stay, queues };
+                let peek = Peek { engine, entries, lease_ms, stay, queues, bug: self.bug };
                 part.peek(time, shard, &peek, &mut self.notices)
             }
             Command::Queues { cursor, count, .. } => part.named(*cursor, *count),
@@ -191,6 +191,7 @@ impl Store {
             soon: None,
             head: None,
             woken: false,
+            newborn: false,
         };
         let reply = script.run(command);
         part.forget_if_empty(name);

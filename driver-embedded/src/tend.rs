@@ -4,9 +4,7 @@ use crate::agenda::earlier;
 use crate::bug::Bug;
 use crate::changes::set_flag;
 use crate::script::Script;
-use crate::session::SESSION_MS;
 
-const KEEP_SESSIONS: u64 = 64;
 const FORWARD_RETRY_MS: u64 = 10_000;
 const REAPED_AT_ONCE: usize = 100;
 
@@ -19,6 +17,9 @@ impl Script<'_> {
         let expired = self.expire(limit);
         let purged = self.retire(limit);
         let (forwarded, more_to_forward) = self.forward(limit, to);
+        if self.queue.meta.born.is_some() {
+            self.is_born();
+        }
         self.sweep_sessions();
         self.sweep_waiting();
 
@@ -81,17 +82,6 @@ impl Script<'_> {
         let ids: Vec<JobId> = old.map(|(id, _)| id.clone()).collect();
         self.bury_for_good(&ids);
         ids.len()
-    }
-
-    fn sweep_sessions(&mut self) {
-        let (now, meta) = (self.now, &mut self.queue.meta);
-        let lately = meta.swept.unwrap_or_default() + SESSION_MS > now;
-        if meta.sessions.unwrap_or(0) <= KEEP_SESSIONS || lately {
-            return;
-        }
-        meta.lanes.retain(|_, past| past.keep_until > now);
-        meta.sessions = Some(meta.lanes.len() as u64);
-        meta.swept = Some(now);
     }
 
     fn sweep_waiting(&mut self) {

@@ -29,13 +29,13 @@ end
 
 -- The next time anything happens in this queue, given its next future due time.
 local function next_event(next_due)
-  local at = min(next_due, tonumber(meta.lo or ''))
+  local at = min(next_due, whole(meta.lo))
   if meta_num('exp') > 0 then
-    at = min(at, tonumber(call('ZRANGE', KEYS[9], 0, 0, 'WITHSCORES')[2]))
+    at = min(at, at_score(call('ZRANGE', KEYS[9], 0, 0, 'WITHSCORES')[2]))
   end
   if meta_num('retention') > 0 then
-    local died = call('ZRANGE', KEYS[8], 0, 0, 'WITHSCORES')[2]
-    at = min(at, died and tonumber(died) + meta_num('retention'))
+    local died = at_score(call('ZRANGE', KEYS[8], 0, 0, 'WITHSCORES')[2])
+    at = min(at, died and died + meta_num('retention'))
   end
   return at
 end

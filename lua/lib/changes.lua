@@ -43,6 +43,12 @@ local function dies(id, s, reason)
   if meta_num('retention') > 0 then note(now + meta_num('retention')) end
 end
 
+-- What was done to the job cannot be told.
+local function is_unreadable(id, s, reason)
+  dies(id, s, reason)
+  count('unreadable', 1)
+end
+
 local function expires(id, s)
   if meta.expire == 'dead' then
     flag(s, TTL, true)

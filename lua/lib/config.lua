@@ -1,7 +1,7 @@
 local CONFIG = {'attempts', 'backoff', 'retention', 'expire', 'max_jobs', 'max_bytes', 'forward'}
+local TEXTS = {paused = true, backoff = true, expire = true, forward = true, forward_error = true}
 
-local function is_born()
-  if meta.born then return end
-  set('born', num(us))
-  call('HSET', KEYS[2], queue, '')
+-- A field of meta as it is answered: empty if it is not set, or a number that cannot be read.
+local function shown(name)
+  return (TEXTS[name] or whole(meta[name])) and meta[name] or ''
 end

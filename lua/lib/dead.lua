@@ -8,7 +8,7 @@ local function dead_letters()
     local asked, seen = {unpack(ARGV, 5)}, {}
     local died = call('ZMSCORE', KEYS[8], unpack(asked))
     for i, id in ipairs(asked) do
-      if died[i] and tonumber(died[i]) <= t and not seen[id] then
+      if died[i] and at_score(died[i]) <= t and not seen[id] then
         letters[i], seen[id] = 'o', true
         ids[#ids + 1] = id
       else

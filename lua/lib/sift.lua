@@ -28,7 +28,7 @@ local function how_many_fit(ids, max_bytes)
   local sizes = meta_num('big') > 0 and #ids > 0 and call('ZMSCORE', KEYS[11], unpack(ids)) or {}
   local bytes = 0
   for i = 1, #ids do
-    bytes = bytes + math.max(tonumber(sizes[i] or '') or 0, SMALL_BYTES)
+    bytes = bytes + math.max(sizes[i] and at_score(sizes[i]) or 0, SMALL_BYTES)
     if bytes > max_bytes then return math.max(i - 1, 1), sizes end
   end
   return #ids, sizes
@@ -41,11 +41,12 @@ local function sift(ids, dues, sizes)
   local records, states = call('HMGET', KEYS[4], unpack(ids)), call('HMGET', KEYS[7], unpack(ids))
   local good = {}
   for i, id in ipairs(ids) do
-    local record, s, expiry = records[i], read_state(states[i]), tonumber(expiries[i] or '')
+    local record, s, expiry = records[i], read_state(states[i]), expiries[i] and at_score(expiries[i])
     local head = record and read_head(record)
+    local broken = s and s.broken
     leaves('due', id)
     if expiry and expiry <= now then
-      if meta.expire == 'dead' and not s then
+      if meta.expire == 'dead' and (not s or broken) then
         s = never_delivered(dues[i])
         flag(s, BIG, sizes[i] and true or false)
       end
@@ -57,13 +58,12 @@ local function sift(ids, dues, sizes)
       enters('due', id, now + NEWER_MS)
       note(now + NEWER_MS)
       count('newer', 1)
-    elseif head == 'unreadable' then
-      s = s or never_delivered(dues[i])
+    elseif head == 'unreadable' or broken then
+      if not s or broken then s = never_delivered(dues[i]) end
       flag(s, BIG, sizes[i] and true or false)
       flag(s, TTL, expiry and true or false)
       flag(s, BY_VERDICT, false)
-      dies(id, s, 'unreadable')
-      count('unreadable', 1)
+      is_unreadable(id, s, head == 'unreadable' and head or 'broken state')
     else
       good[#good + 1] = {
         id = id, due = dues[i], record = record, head = head, state = s,

@@ -1,10 +1,20 @@
 -- phase(1) fence(16) attempts(4) max(4) deliveries(4) flags(2, hex) due(13) extlen(2) extension reason
 local TTL, LOST_DELAY, BIG, EXPIRED, BY_VERDICT = 1, 2, 4, 8, 16
+local STATE = '^[LWEX]' .. string.rep('%d', 28) .. '%x%x' .. string.rep('%d', 15)
+
+-- Of a text that cannot be read nothing is known: the job may have all that a job can have.
+local function broken_state()
+  return {
+    phase = 'W', fence = 0, attempts = 0, max = 0, deliveries = 0, flags = TTL + BIG, due = 0, ext = '', reason = '',
+    broken = true,
+  }
+end
 
 local function read_state(text)
   if not text then return nil end
+  if not string.find(text, STATE) then return broken_state() end
   local extlen = tonumber(string.sub(text, 45, 46))
-  return {
+  local s = {
     phase = string.sub(text, 1, 1),
     fence = tonumber(string.sub(text, 2, 17)),
     attempts = tonumber(string.sub(text, 18, 21)),
@@ -15,6 +25,9 @@ local function read_state(text)
     ext = string.sub(text, 47, 46 + extlen),
     reason = string.sub(text, 47 + extlen),
   }
+  if #s.ext < extlen or s.fence > MOST then return broken_state() end
+  if has(s.flags, LOST_DELAY) and not string.find(s.ext, '^%d%d%d%d%d%d%d%d$') then return broken_state() end
+  return s
 end
 
 local function state_text(s)

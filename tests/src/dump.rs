@@ -104,7 +104,10 @@ fn pairs(value: Value) -> Vec<(Bytes, Bytes)> {
     texts(value).chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()
 }
 
+/// As scripts read it: whole, and a time that a state can hold.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn number(score: &[u8]) -> u64 {
     let text = String::from_utf8_lossy(score);
-    text.parse().unwrap_or_else(|_| panic!("{text} is not a whole score"))
+    let score: f64 = text.parse().unwrap_or_else(|_| panic!("{text} is no score"));
+    score.ceil().clamp(0.0, 9_999_999_999_999.0) as u64
 }

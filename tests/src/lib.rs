@@ -28,6 +28,7 @@ mod scratch;
 pub mod seeds;
 pub mod shim;
 pub mod sim;
+mod sound;
 
 pub use descriptors::raise_descriptors;
 pub use dump::{Contents, Dump, dump_words, dumped};
@@ -48,6 +49,7 @@ pub use redis_store::{RedisStore, damaging, encoded};
 pub use report::report;
 pub use resp::{Connection, words};
 pub use runtime::block_on;
+pub use sound::sound;
 
 /// The README's example, compiled with the documentation's tests.
 #[cfg(doctest)]

@@ -91,13 +91,8 @@ const PATCHES: &[Patch] = &[
         "local function lower_agenda(at)\n",
         "local function lower_agenda(at)\n  at = at and at + 1000\n",
     ),
-    patch(
-        Bug::AgendaNotLowered,
-        1,
-        "lower_agenda(soon)\nannounce()\nreturn {'ok', num(us), num(us), letters}",
-        "announce()\nreturn {'ok', num(us), num(us), letters}",
-    ),
-    patch(Bug::AgendaWithoutLeases, 12, "min(next_due, tonumber(meta.lo or ''))", "next_due"),
+    patch(Bug::AgendaNotLowered, 1, "lower_agenda(soon)\n-- Nobody can wait", "-- Nobody can wait"),
+    patch(Bug::AgendaWithoutLeases, 12, "min(next_due, whole(meta.lo))", "next_due"),
     patch(Bug::AgendaWithoutLeases, 1, "if #jobs > 0 and at < now +", "if #jobs > 0 and at and at < now +"),
     patch(
         Bug::WrongLeaseEnd,
@@ -105,7 +100,7 @@ const PATCHES: &[Patch] = &[
         "enters('leased', job.id, lease_end)",
         "enters('leased', job.id, lease_end - 1000)",
     ),
-    patch(Bug::ReapLate, 1, "num(min(tonumber(meta.lo or ''), lease_end))", "num(lease_end)"),
+    patch(Bug::ReapLate, 1, "num(min(whole(meta.lo), lease_end))", "num(lease_end)"),
     patch(Bug::ExtendShortens, 1, "'XX', 'GT', ", "'XX', "),
     patch(
         Bug::FenceShared,
@@ -113,7 +108,7 @@ const PATCHES: &[Patch] = &[
         "math.max(meta_num('fence') + 1, us)",
         "math.max(meta_num('fence'), us - us % 1000000)",
     ),
-    patch(Bug::AttemptNotCounted, 1, "= s.attempts + 1, math.min(", "= s.attempts, math.min("),
+    patch(Bug::AttemptNotCounted, 1, "= math.min(s.attempts + 1, 9999), ", "= math.min(s.attempts, 9999), "),
     patch(Bug::OneAttemptMore, 1, "if s.attempts >= s.max then return", "if s.attempts > s.max then return"),
     patch(
         Bug::SnoozeSpendsAttempt,
@@ -175,5 +170,20 @@ const PATCHES: &[Patch] = &[
         "announce()\nreturn {'ok', num(us), num(us), letters}",
         "woken = false\nannounce()\nreturn {'ok', num(us), num(us), letters}",
     ),
+    patch(
+        Bug::BrokenStateWaits,
+        3,
+        "elseif head == 'unreadable' or broken then",
+        "elseif broken and head ~= 'unreadable' then\n      enters('due', id, dues[i])\n    elseif head == 'unreadable' then",
+    ),
+    patch(Bug::LostLowerBound, 15, "then meta.lo = '0' end", "then meta.lo = nil end"),
+    patch(
+        Bug::IndexNotMended,
+        15,
+        "if not meta.born then set('born', num(us)) end",
+        "if meta.born then return end\n  set('born', num(us))",
+    ),
+    patch(Bug::PumpLeaseUnbounded, 1, " and (lease_ms == 0 or at <= longest)", ""),
+    patch(Bug::SilentBirth, 1, "if newborn then head = head or now end", ""),
     patch(Bug::NoWakeOnTend, 1, "woken = ready and not meta.paused", "woken = false"),
 ];

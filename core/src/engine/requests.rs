@@ -201,10 +201,11 @@ impl Waiting {
                 cfgver: Some(stats.cfgver),
                 paused: *paused,
             }),
-            Ask::Destroy { queue } => match stats.born {
-                Some(born) => Next::Send(Command::Destroy { queue: queue.clone(), born }),
-                None => Next::Answer(Ok(Answer::Destroyed(None))),
-            },
+            // What does not know when it was born may still hold something.
+            Ask::Destroy { queue } => {
+                let born = stats.born.unwrap_or_default();
+                Next::Send(Command::Destroy { queue: queue.clone(), born })
+            }
             _ => Next::Answer(Ok(Answer::Counted(stats))),
         }
     }

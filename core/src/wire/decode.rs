@@ -32,6 +32,10 @@ pub(super) fn decode_delivery(kind: Kind, value: Value) -> Reply {
 
 fn read(kind: Kind, value: Value, answer: impl FnOnce(&mut Words) -> Option<Reply>) -> Reply {
     let mut words = match value {
+        // The index is of another type until a script that writes sets it aside: it names nothing.
+        Value::Error(error) if kind == Kind::Queues && error.contains("WRONGTYPE") => {
+            return Reply::Named { cursor: 0, queues: Vec::new() };
+        }
         Value::Error(error) => {
             return refusal(&error).map_or(Reply::Broken(error), Reply::Refused);
         }

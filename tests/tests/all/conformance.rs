@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use delayline_core::Reply;
 use delayline_embedded::Bug;
-use delayline_tests::{Contents, Dump, Flavour, report, seeds};
+use delayline_tests::{Contents, Dump, Flavour, report, seeds, sound};
 
 use crate::coverage::Coverage;
 use crate::mirror::{Done, Mirror, Told, in_order, keys_differing};
@@ -133,6 +133,11 @@ fn tell(mut world: World, mut memory: InMemory, coverage: &mut Coverage) -> Resu
                 memory.lose(&queue, &id);
                 Done::Lost(queue, id)
             }
+            Step::Damage(queue, damage) => {
+                memory.damage(&queue, &damage);
+                coverage.when(true, "damaged");
+                Done::Damaged(queue, damage)
+            }
             Step::Run(command) => {
                 let reply = in_order(memory.execute(world.now, &command));
                 coverage.command(&command);
@@ -144,9 +149,9 @@ fn tell(mut world: World, mut memory: InMemory, coverage: &mut Coverage) -> Resu
         told.heard.extend(memory.heard());
         if number.is_multiple_of(DUMP_EVERY) {
             let dump = memory.dump();
-            coverage.when(holds_field(&dump, b"swept"), "swept");
+            coverage.when(holds_field(&dump, b"sweep"), "swept");
             world.broken(&dump).map_or(Ok(()), Err)?;
-            told.done.push(Done::Held(dump));
+            told.done.push(Done::Held(world.now.floor_ms(), dump));
         }
     }
     coverage.when(told.heard.iter().any(|(channel, _)| channel.ends_with("head")), "heard head");
@@ -180,6 +185,10 @@ fn carry_out(
             left.lose(queue, id);
             right.lose(queue, id);
         }
+        Step::Damage(queue, damage) => {
+            left.damage(queue, damage);
+            right.damage(queue, damage);
+        }
         Step::Run(command) => {
             let [one, other] =
                 [left.execute(world.now, command), right.execute(world.now, command)].map(in_order);
@@ -194,7 +203,8 @@ fn carry_out(
 }
 
 fn keys_agree(world: &World, left: &mut impl Twin, right: &mut impl Twin) -> Result<(), String> {
-    let (one, other) = (left.dump(), right.dump());
+    let now = world.now.floor_ms();
+    let (one, other) = (sound(left.dump(), now), sound(right.dump(), now));
     if one != other {
         return Err(keys_differing(&one, &other));
     }

@@ -7,7 +7,7 @@ use delayline_core::{Command, Reply, Stats};
 
 /// What every run of some hundred sequences must have drawn. Not among it are the server's own answer to INFO, which no two
 /// stores share, and `Moved`: no command changes a queue's epoch.
-const EXPECTED: [&str; 103] = [
+const EXPECTED: [&str; 104] = [
     "acked",
     "again",
     "backoff",
@@ -20,6 +20,7 @@ const EXPECTED: [&str; 103] = [
     "Configured",
     "Counted",
     "Counted paused",
+    "damaged",
     "DeadMoved false",
     "DeadMoved left",
     "DeadMoved true",

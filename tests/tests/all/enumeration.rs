@@ -107,7 +107,7 @@ fn told(scenes: &[Scene]) -> Told {
     for scene in scenes {
         told.done.push(Done::Cleared);
         told.done.extend(scene.done.iter().cloned());
-        told.done.push(Done::Held(scene.dump()));
+        told.done.push(Done::Held(scene.now(), scene.dump()));
         told.heard.extend(scene.heard.iter().cloned());
     }
     told

@@ -11,7 +11,7 @@ const GLOBALS: [&str; 10] =
 /// Names that always hold text.
 const TEXTS: [&str; 9] = ["tag", "queue", "engine", "score", "ext", "reason", "answer", "letters", "]"];
 /// Functions that return text.
-const MAKE_TEXT: [&str; 4] = ["num", "format", "concat", "sub"];
+const MAKE_TEXT: [&str; 5] = ["num", "format", "concat", "sub", "rep"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Token {

@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 mod acl;
+mod broken;
 mod conformance;
 mod coverage;
 mod demotion;

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 
 use delayline_core::wire::{Value, decode};
-use delayline_core::{Command, JobId, QueueName, Reply, Shards, UnixMicros};
-use delayline_tests::{Dump, Flavour, Options, Pipeline, RedisServer, RedisStore, dump_words, dumped};
+use delayline_core::{Command, JobId, QueueName, Reply, Shards, UnixMicros, UnixMs};
+use delayline_embedded::Damage;
+use delayline_tests::{
+    Dump, Flavour, Options, Pipeline, RedisServer, RedisStore, damaging, dump_words, dumped, sound,
+};
 
 use crate::twin::hearing;
 
@@ -15,8 +18,10 @@ pub(crate) enum Done {
     Ran(UnixMicros, Box<Command>, Reply),
     /// It lost the record of a job.
     Lost(QueueName, JobId),
-    /// It held this.
-    Held(Dump),
+    /// Somebody else wrote over a value of it.
+    Damaged(QueueName, Damage),
+    /// It held this, at this time.
+    Held(UnixMs, Dump),
     /// Everything was forgotten.
     Cleared,
 }
@@ -56,7 +61,11 @@ impl Mirror {
                 Done::Lost(queue, id) => {
                     pipeline.words(&["HDEL", &store.keys().queue_keys(queue)[3], id.as_str()]);
                 }
-                Done::Held(_) => pipeline.words(&dump_words()),
+                Done::Damaged(queue, damage) => {
+                    let words = damaging(store.keys(), queue, damage);
+                    pipeline.words(&words);
+                }
+                Done::Held(..) => pipeline.words(&dump_words()),
                 Done::Cleared => pipeline.words(&["FLUSHALL"]),
             }
         }
@@ -91,11 +100,11 @@ fn differing(done: &Done, answer: Value) -> Option<String> {
             let agrees = other == *reply && !matches!(other, Reply::Broken(_) | Reply::Refused(_));
             (!agrees).then(|| format!("  {command:?}\n  at {time}\n  memory {reply:?}\n  server {other:?}"))
         }
-        Done::Held(dump) => {
-            let other = dumped(answer);
-            (other != *dump).then(|| keys_differing(dump, &other))
+        Done::Held(now, dump) => {
+            let (dump, other) = (sound(dump.clone(), *now), sound(dumped(answer), *now));
+            (other != dump).then(|| keys_differing(&dump, &other))
         }
-        Done::Lost(..) | Done::Cleared => None,
+        Done::Lost(..) | Done::Damaged(..) | Done::Cleared => None,
     }
 }
 

@@ -8,6 +8,7 @@ use delayline_core::{
     Answer, Command, Config, Engine, Identity, JobId, Keyspace, Millis, NewJob, Prefix, QueueName, Refusal,
     Reply, Shards, Take, Token, Transmit, UnixMicros, Verdict,
 };
+use delayline_embedded::Damage;
 use delayline_tests::edge::Rest;
 use delayline_tests::{Dump, RedisServer, RedisStore, block_on, report, seeds};
 use delayline_tokio::Client;
@@ -45,6 +46,10 @@ impl<T: Twin> Twin for Armoured<T> {
         self.0.lose(queue, id);
     }
 
+    fn damage(&mut self, queue: &QueueName, damage: &Damage) {
+        self.0.damage(queue, damage);
+    }
+
     fn heard(&mut self) -> Vec<(String, String)> {
         self.0.heard()
     }
@@ -70,6 +75,10 @@ impl Twin for ByRest<'_> {
 
     fn lose(&mut self, queue: &QueueName, id: &JobId) {
         Twin::lose(&mut self.store, queue, id);
+    }
+
+    fn damage(&mut self, queue: &QueueName, damage: &Damage) {
+        self.store.damage(queue, damage);
     }
 
     fn heard(&mut self) -> Vec<(String, String)> {

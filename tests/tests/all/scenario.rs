@@ -34,29 +34,29 @@ pub(crate) fn all() -> Vec<Scenario> {
 
 fn publishing() -> Vec<Scenario> {
     vec![
-        scenario!("publish" "later" 9 true, |rig| {
+        scenario!("publish" "later" 10 true, |rig| {
             born(rig);
             rig.publish(batch("new", 100, LATER))
         }),
-        scenario!("publish" "first of a queue" 10 true, |rig| rig.publish(batch("new", 1, LATER))),
-        scenario!("publish" "due, wakes one" 10 true, |rig| {
+        scenario!("publish" "first of a queue" 11 true, |rig| rig.publish(batch("new", 1, LATER))),
+        scenario!("publish" "due, wakes one" 11 true, |rig| {
             born(rig);
             waits(rig);
             rig.publish(batch("new", 100, NOW))
         }),
-        scenario!("publish" "expiring and large" 12 true, |rig| {
+        scenario!("publish" "expiring and large" 13 true, |rig| {
             born(rig);
             let mut jobs = batch("new", 2, Due::After { ms: 1_000 });
             jobs[0].ttl_ms = 60_000;
             jobs[1].record = crate::rig::record(&[b'x'; 5_000]);
             rig.publish(jobs)
         }),
-        scenario!("publish" "replaces" 9 true, |rig| {
+        scenario!("publish" "replaces" 10 true, |rig| {
             let first = rig.publish(batch("new", 100, NOW));
             rig.run(&first);
             rig.publish(replacing(batch("new", 100, LATER)))
         }),
-        scenario!("publish" "replaces delivered, expiring and large" 14 true, |rig| {
+        scenario!("publish" "replaces delivered, expiring and large" 15 true, |rig| {
             delivered_expiring_and_large(rig);
             let mut jobs = batch("job", 3, Due::After { ms: 1_000 });
             jobs[0].record = crate::rig::record(&[b'x'; 5_000]);
@@ -73,7 +73,7 @@ fn publishing() -> Vec<Scenario> {
             rig.run(&first);
             rig.publish(jobs)
         }),
-        scenario!("publish" "full" 5 true, |rig| {
+        scenario!("publish" "full" 7 true, |rig| {
             born(rig);
             let config = rig.configure(QueueConfig { max_jobs: Some(1), ..QueueConfig::default() });
             let one = rig.publish(batch("one", 1, LATER));
@@ -269,16 +269,16 @@ fn tending() -> Vec<Scenario> {
             let (shard, engine) = (Shard(0), delayline_core::Identity(1));
             Command::Peek { shard, engine, entries: 16, lease_ms: 0, stay: false, queues: vec![] }
         }),
-        scenario!("tend" "idle" 6 true, |rig| {
+        scenario!("tend" "idle" 7 true, |rig| {
             born(rig);
             rig.tend()
         }),
-        scenario!("tend" "ended leases" 13 true, |rig| {
+        scenario!("tend" "ended leases" 14 true, |rig| {
             rig.granted(100);
             rig.advance(LEASE_MS + 1_000);
             rig.tend()
         }),
-        scenario!("tend" "expired and purged" 22 true, |rig| {
+        scenario!("tend" "expired and purged" 23 true, |rig| {
             rig.buried(5);
             let config =
                 QueueConfig { retention_ms: Some(1_000), bury_expired: true, ..QueueConfig::default() };
@@ -292,12 +292,12 @@ fn tending() -> Vec<Scenario> {
             rig.advance(62_000);
             rig.tend()
         }),
-        scenario!("tend" "learns where to forward" 8 true, |rig| {
+        scenario!("tend" "learns where to forward" 9 true, |rig| {
             forwards(rig, "list:orders-list");
             rig.tend()
         }),
-        scenario!("tend" "forwards to a list" 14 true, |rig| forwards(rig, "list:orders-list")),
-        scenario!("tend" "forwards to a stream" 18 true, |rig| forwards(rig, "stream:orders-stream")),
+        scenario!("tend" "forwards to a list" 15 true, |rig| forwards(rig, "list:orders-list")),
+        scenario!("tend" "forwards to a stream" 19 true, |rig| forwards(rig, "stream:orders-stream")),
     ]
 }
 
@@ -324,14 +324,14 @@ fn dead() -> Vec<Scenario> {
 
 fn rest() -> Vec<Scenario> {
     vec![
-        scenario!("configure" "attempts" 4 true, |rig| {
+        scenario!("configure" "attempts" 5 true, |rig| {
             born(rig);
             rig.configure(QueueConfig { attempts: Some(3), ..QueueConfig::default() })
         }),
         scenario!("configure" "a new queue" 5 true, |rig| {
             rig.configure(QueueConfig { attempts: Some(3), ..QueueConfig::default() })
         }),
-        scenario!("configure" "forwards no more, wakes one" 7 true, |rig| {
+        scenario!("configure" "forwards no more, wakes one" 8 true, |rig| {
             let forward = "list:orders-list".parse().ok();
             let configure = rig.configure(QueueConfig { forward, ..QueueConfig::default() });
             rig.run(&configure);
@@ -343,11 +343,11 @@ fn rest() -> Vec<Scenario> {
             let (queue, config) = (rig.queue.clone(), QueueConfig::default());
             Command::Configure { queue, cfgver: Some(9), config }
         }),
-        scenario!("pause" "pauses" 4 true, |rig| {
+        scenario!("pause" "pauses" 5 true, |rig| {
             born(rig);
             rig.pause(true)
         }),
-        scenario!("pause" "resumes, wakes one" 9 true, |rig| {
+        scenario!("pause" "resumes, wakes one" 10 true, |rig| {
             born(rig);
             waits(rig);
             let pause = rig.pause(true);

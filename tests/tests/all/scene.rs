@@ -74,6 +74,10 @@ impl Scene {
     }
 
     /// All keys.
+    pub(crate) fn now(&self) -> delayline_core::UnixMs {
+        self.now.floor_ms()
+    }
+
     pub(crate) fn dump(&self) -> Dump {
         twin::dump(&self.store, &self.keys)
     }

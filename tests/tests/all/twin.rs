@@ -3,7 +3,7 @@
 use delayline_core::{
     Command, Identity, JobId, Keyspace, Prefix, QueueName, Reply, Shards, UnixMicros, Wakeup,
 };
-use delayline_embedded::{Bug, Store};
+use delayline_embedded::{Bug, Damage, Store};
 use delayline_tests::{Dump, RedisServer, RedisStore};
 
 use crate::world::{ENGINES, World};
@@ -14,6 +14,8 @@ pub(crate) trait Twin {
     fn execute(&mut self, now: UnixMicros, command: &Command) -> Reply;
     /// Loses a job's record.
     fn lose(&mut self, queue: &QueueName, id: &JobId);
+    /// Has a value of its written over.
+    fn damage(&mut self, queue: &QueueName, damage: &Damage);
     /// The messages since it was asked last: channels and texts.
     fn heard(&mut self) -> Vec<(String, String)>;
     /// All keys.
@@ -33,6 +35,10 @@ impl Twin for RedisStore {
     fn lose(&mut self, queue: &QueueName, id: &JobId) {
         let pool = self.keys().queue_keys(queue)[3].clone();
         self.connection().ask(&["HDEL", &pool, id.as_str()]);
+    }
+
+    fn damage(&mut self, queue: &QueueName, damage: &Damage) {
+        self.damage(queue, damage);
     }
 
     fn heard(&mut self) -> Vec<(String, String)> {
@@ -84,6 +90,10 @@ impl Twin for InMemory {
 
     fn lose(&mut self, queue: &QueueName, id: &JobId) {
         self.store.drop_record(queue, id);
+    }
+
+    fn damage(&mut self, queue: &QueueName, damage: &Damage) {
+        self.store.damage(queue, damage);
     }
 
     fn heard(&mut self) -> Vec<(String, String)> {

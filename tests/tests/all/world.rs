@@ -8,6 +8,7 @@ use delayline_core::{
     Keyspace, Place, Prefix, QueueConfig, QueueName, Reason, Record, Reply, Session, Settlement, Shard,
     Shards, UnixMicros, UnixMs,
 };
+use delayline_embedded::{Damage, Key};
 use delayline_tests::{Dump, Random};
 
 use crate::invariants;
@@ -23,6 +24,57 @@ const KINDS: usize = 17;
 /// The engines: the last one hears nothing though it says so.
 pub(crate) const ENGINES: [Identity; 3] = [Identity(1), Identity(u64::MAX), Identity(77)];
 
+/// States that scripts would not write.
+const STATES: [&[u8]; 9] = [
+    b"",
+    b"text",
+    b"L12",
+    b"L99999999999999990001001000010017637000000000000",
+    b"Q17637000000000000001001000010017637000000000000",
+    b"W17637000000000000001001000010217637000000000000",
+    b"W176370000000000000010010000102176370000000008123",
+    b"E1763700000000000000100100001zz17637000000000000",
+    b"X\xff\x00",
+];
+/// Texts that are no number, no flag and no session.
+const TEXTS: [&[u8]; 9] =
+    [b"text", b"-5", b"1.5", b"nan", b"inf", b"99999999999999999999", b" 7", b"007", b"\xff\x00"];
+const FIELDS: [&str; 33] = [
+    "lane",
+    "lo",
+    "lo",
+    "exp",
+    "big",
+    "born",
+    "cfgver",
+    "attempts",
+    "backoff",
+    "retention",
+    "expire",
+    "max_jobs",
+    "max_bytes",
+    "forward",
+    "paused",
+    "fence",
+    "w",
+    "mean",
+    "published",
+    "granted",
+    "acked",
+    "nacked",
+    "snoozed",
+    "released",
+    "ended",
+    "died",
+    "requeued",
+    "purged",
+    "cancelled",
+    "expired",
+    "forwarded",
+    "lost",
+    "unreadable",
+];
+
 /// What a sequence does next.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
@@ -30,6 +82,8 @@ pub(crate) enum Step {
     Run(Box<Command>),
     /// Both stores lose the record of a job.
     Lose(QueueName, JobId),
+    /// Somebody else writes over a value of both stores.
+    Damage(QueueName, Damage),
 }
 
 /// A queue, an engine, the lane's index and its verb.
@@ -51,6 +105,11 @@ pub(crate) struct World {
     cfgver: BTreeMap<QueueName, u64>,
     forwards: BTreeMap<QueueName, Forward>,
     listed: Vec<(UnixMs, JobId)>,
+    /// How many of a hundred steps damage the store.
+    damages: u64,
+    damaged: bool,
+    /// The queue of a key that has another type now: a script is to meet it before others change what it is made of.
+    foreign: Option<QueueName>,
     /// When the next thing happens in some queue, as far as was heard last.
     next: UnixMs,
 }
@@ -71,6 +130,9 @@ impl World {
             weights,
             lanes: *random.pick(&[0, 0, 1, 255]),
             steps_back: random.percent(20),
+            damages: *random.pick(&[0, 0, 0, 2, 8]),
+            damaged: false,
+            foreign: None,
             random,
             sequences: BTreeMap::new(),
             leases: Vec::new(),
@@ -114,6 +176,13 @@ impl World {
 
     /// The next step.
     pub(crate) fn step(&mut self) -> Step {
+        if let Some(queue) = self.foreign.take() {
+            return Step::Run(Box::new(Command::Tend { queue, limit: 256, forward: None }));
+        }
+        if self.random.percent(self.damages) {
+            let queue = self.queue();
+            return Step::Damage(queue.clone(), self.damage(queue));
+        }
         if self.random.percent(1) {
             return Step::Lose(self.queue(), self.id());
         }
@@ -127,11 +196,52 @@ impl World {
         Step::Run(Box::new(self.command(kind.unwrap_or(0))))
     }
 
-    /// What is wrong with the keys of a queue.
+    /// What is wrong with the keys of a queue, if nobody damaged them.
     pub(crate) fn broken(&self, dump: &Dump) -> Option<String> {
+        if self.damaged {
+            return None;
+        }
         let keys = Keyspace::new(&Prefix::default(), self.shards);
         let broken = |queue| invariants::broken(dump, &keys, queue, self.now.floor_ms(), !self.steps_back);
         self.queues.iter().find_map(broken)
+    }
+
+    /// One value that scripts cannot read, or that is not what it should be.
+    fn damage(&mut self, queue: QueueName) -> Damage {
+        self.damaged = true;
+        let score = *self.random.pick(&[f64::INFINITY, f64::NEG_INFINITY]);
+        match self.random.number(0..=9) {
+            0..=2 => {
+                let text = Bytes::from_static(self.random.pick::<&[u8]>(&STATES));
+                Damage::State { id: self.id(), text }
+            }
+            3..=5 => {
+                let lane = format!("s{}{}0", self.random.pick(&ENGINES), self.random.pick(&['p', 'r', 'c']));
+                let field = match *self.random.pick(&FIELDS) {
+                    "lane" => lane,
+                    field => field.to_owned(),
+                };
+                Damage::Meta { field, text: Bytes::from_static(self.random.pick::<&[u8]>(&TEXTS)) }
+            }
+            6 => Damage::Score {
+                key: *self.random.pick(&[Key::Due, Key::Leased, Key::Dead]),
+                id: self.id(),
+                score,
+            },
+            7 => {
+                let key = *self.random.pick(&Key::ALL);
+                self.foreign = Some(queue);
+                Damage::Foreign { key, text: "somebody else's".into() }
+            }
+            8 if self.random.percent(50) => Damage::Unnamed,
+            8 => Damage::Agenda { score },
+            _ => {
+                let late = format!("{} {}", ENGINES[0], self.now.0 / 1000 + 10_000_000);
+                let texts =
+                    ["", "x", "a 5", "somebody else's words", "----------- 99999999999999999999", &late];
+                Damage::Lease { text: Bytes::from((*self.random.pick(&texts)).to_owned()) }
+            }
+        }
     }
 
     fn command(&mut self, kind: usize) -> Command {
@@ -287,6 +397,9 @@ impl World {
     }
 
     fn destroy(&mut self, queue: QueueName) -> Command {
+        if self.random.percent(10) {
+            return Command::Destroy { queue, born: UnixMicros(0) };
+        }
         let known = self.born.get(&queue).copied();
         Command::Destroy { queue, born: known.unwrap_or(UnixMicros(START)) }
     }

@@ -126,9 +126,8 @@ impl Words {
             _ => Place::Delayed,
         };
         let state = bytes(self.0.next()?)?;
-        let state = if state.is_empty() { None } else { Some(State::parse(&state)?) };
         let expires = self.maybe()?.map(UnixMs);
-        Some(Stored { id, place, at, state, expires, record: bytes(self.0.next()?)? })
+        Some(Stored { id, place, at, state: State::parse(&state), expires, record: bytes(self.0.next()?)? })
     }
 
     fn listed(&mut self, time: UnixMicros, place: Place) -> Option<Reply> {
@@ -154,7 +153,7 @@ impl Words {
     fn config(&mut self) -> Option<QueueConfig> {
         Some(QueueConfig {
             attempts: self.maybe()?,
-            backoff: self.maybe()?,
+            backoff: self.text()?.parse().ok(),
             retention_ms: self.maybe()?,
             bury_expired: self.text()? == "dead",
             max_jobs: self.maybe()?,

@@ -1,3 +1,4 @@
+use alloc::format;
 use alloc::vec::Vec;
 
 use super::{Words, bytes, parse, text};
@@ -13,6 +14,7 @@ pub(super) fn answer(kind: Kind, status: &str, words: &mut Words) -> Option<Repl
     }
     let time = UnixMicros(words.parsed()?);
     Some(match (kind, status) {
+        (Kind::Open, _) => opened(time, status, words)?,
         (Kind::Reserve, "superseded") => Reply::Superseded { time },
         (Kind::Reserve, "closed") => words.granted(time, false)?,
         (_, "ok" | "again" | "full") => return done(kind, time, words),
@@ -22,12 +24,6 @@ pub(super) fn answer(kind: Kind, status: &str, words: &mut Words) -> Option<Repl
 
 fn done(kind: Kind, time: UnixMicros, words: &mut Words) -> Option<Reply> {
     Some(match kind {
-        Kind::Open => Reply::Opened {
-            time,
-            layout: words.parsed()?,
-            shards: Shards::new(words.parsed()?)?,
-            born: UnixMicros(words.parsed()?),
-        },
         Kind::Reserve => words.granted(time, true)?,
         Kind::Extend => {
             Reply::Extended { time, outcomes: words.letters(extended)?, lease_end: UnixMs(words.parsed()?) }
@@ -45,6 +41,25 @@ fn done(kind: Kind, time: UnixMicros, words: &mut Words) -> Option<Reply> {
         },
         _ => return None,
     })
+}
+
+fn opened(time: UnixMicros, status: &str, words: &mut Words) -> Option<Reply> {
+    if status != "ok" {
+        return Some(Reply::Broken(
+            "the key {PREFIX}:config, which says how many shards there are, is no hash: another program wrote it; \
+             `delayline doctor --repair` sets it aside, or choose another prefix"
+                .into(),
+        ));
+    }
+    let (layout, shards, born) = (words.text()?, words.text()?, words.text()?);
+    let (Ok(layout), Some(shards)) = (layout.parse(), shards.parse().ok().and_then(Shards::new)) else {
+        return Some(Reply::Broken(format!(
+            "the key {{PREFIX}}:config says layout {layout:?} and {shards:?} shards: write the numbers that this \
+             deployment was opened with, by HSET {{PREFIX}}:config layout 1 shards N"
+        )));
+    };
+    let born = UnixMicros(born.parse().unwrap_or(0));
+    Some(Reply::Opened { time, layout, shards, born })
 }
 
 fn settled(letter: u8) -> Option<SettleOutcome> {
@@ -77,8 +92,8 @@ impl Words {
         let mut jobs = Vec::with_capacity(ids.0.len());
         for (id, due) in ids.0.zip(dues.0) {
             let (record, state) = (bytes(records.0.next()?), bytes(states.0.next()?)?);
-            if let (Some(id), Some(record)) = (parse(id), record) {
-                jobs.push(Grant { id, due: UnixMs(parse(due)?), record, state: State::parse(&state)? });
+            if let (Some(id), Some(record), Some(state)) = (parse(id), record, State::parse(&state)) {
+                jobs.push(Grant { id, due: UnixMs(parse(due)?), record, state });
             }
         }
         let (next, more) = (self.maybe()?.map(UnixMs), self.flag()?);
@@ -86,7 +101,7 @@ impl Words {
     }
 
     fn peeked(&mut self, time: UnixMicros) -> Option<Reply> {
-        let holder = self.maybe()?;
+        let holder = self.text()?.parse().ok();
         let until = UnixMs(self.parsed()?);
         let (members, times) = (self.array()?, self.array()?);
         let agenda = members.0.zip(times.0).filter_map(|(member, at)| {

@@ -17,7 +17,7 @@ const NEEDED: [&str; 30] = [
     "SET K v",
     "HGET K f",
     "HMGET K f",
-    "HGETALL K",
+    "RENAME K K",
     "HSET K f v",
     "HSETNX K f v",
     "HINCRBY K f 1",
