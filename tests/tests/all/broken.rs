@@ -193,7 +193,7 @@ impl<T: Twin> Bench<T> {
         };
         self.run(&Command::Destroy { queue: queue.clone(), born });
         let left: Vec<String> = self.store.dump().into_keys().collect();
-        let is_left = |key: &&String| key.contains("}:orders:") || key.ends_with(":queues");
+        let is_left = |key: &&String| key.contains("}:orders:") || key.ends_with("}:queues");
         assert!(!left.iter().any(|key| is_left(&key)), "{}: {left:?} are left", self.context);
     }
 }

@@ -147,7 +147,7 @@ fn tell(mut world: World, mut memory: InMemory, coverage: &mut Coverage) -> Resu
             }
         });
         told.heard.extend(memory.heard());
-        if number.is_multiple_of(DUMP_EVERY) {
+        if number.is_multiple_of(DUMP_EVERY) && !world.is_mending() {
             let dump = memory.dump();
             coverage.when(holds_field(&dump, b"sweep"), "swept");
             world.broken(&dump).map_or(Ok(()), Err)?;
@@ -203,6 +203,9 @@ fn carry_out(
 }
 
 fn keys_agree(world: &World, left: &mut impl Twin, right: &mut impl Twin) -> Result<(), String> {
+    if world.is_mending() {
+        return Ok(());
+    }
     let now = world.now.floor_ms();
     let (one, other) = (sound(left.dump(), now), sound(right.dump(), now));
     if one != other {

@@ -419,7 +419,8 @@ fn a_wake_up_goes_to_one_who_listens() {
     rig.store.heard();
     let publish = rig.publish(batch("job", 1, NOW));
     rig.run(&publish);
-    let heard = rig.store.heard();
+    let mut heard = rig.store.heard();
+    heard.retain(|(channel, _)| !channel.ends_with("head"));
     assert_eq!(heard.len(), 1, "{heard:?}");
     assert!(heard[0].0.ends_with(&format!("wake:{listening}")) && heard[0].1 == "orders", "{heard:?}");
 }
