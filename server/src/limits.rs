@@ -20,7 +20,8 @@ pub(crate) struct Limits {
     /// The most connections at once; unless given, what file descriptors allow, and at most 16384
     #[arg(long, value_name = "N", env = "DELAYLINE_MAX_CONNECTIONS")]
     max_connections: Option<usize>,
-    /// The most takes of one IP address that wait at once; behind a proxy all clients have one address
+    /// The most takes of one IP address that wait at once, and at most half of the connections; behind a proxy all clients
+    /// have one address
     #[arg(long, value_name = "N", default_value = "1024", env = "DELAYLINE_MAX_TAKES_PER_CLIENT")]
     max_takes_per_client: usize,
     /// The most bytes of bodies in memory, of all requests together
@@ -94,7 +95,10 @@ impl Limits {
     /// What is shared by connections within these limits.
     pub(crate) fn peers(&self) -> Arc<Peers> {
         let body_memory = usize::try_from(self.max_body_memory.as_u64()).unwrap_or(usize::MAX);
-        Peers::new(max_connections(self.max_connections), body_memory, self.max_takes_per_client)
+        let connections = max_connections(self.max_connections);
+        // The takes of one client, which no other can make way for, leave half of the connections to others.
+        let takes = self.max_takes_per_client.min((connections / 2).max(1));
+        Peers::new(connections, body_memory, takes)
     }
 
     pub(crate) fn max_memory(&self) -> usize {

@@ -12,7 +12,7 @@ use super::wire::Wire;
 /// Where attackers come from, so that limits for each client keep them from the good one.
 const FROM: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 66);
 /// How long an attacker that was sent away waits before it comes again.
-const REST: Duration = Duration::from_millis(500);
+const REST: Duration = Duration::from_secs(5);
 /// The queue whose jobs are taken by clients that leave.
 pub(super) const LEFT: &str = "left";
 /// The largest JSON body.
@@ -66,7 +66,7 @@ impl Attack {
                 Ok(Err(_)) => tally.closed(),
                 Err(_) => tally.held(),
             }
-            let rest = if self == Attack::TakesThatLeave { REST / 50 } else { REST };
+            let rest = if self == Attack::TakesThatLeave { REST / 500 } else { REST };
             let _ = timeout_at(end, sleep(rest)).await;
         }
     }
