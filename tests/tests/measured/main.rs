@@ -2,6 +2,7 @@
 //! time, and one after the other in it.
 #![allow(missing_docs)]
 
+mod attack;
 mod audit;
 mod chaos;
 mod cost;
@@ -15,3 +16,4 @@ mod life;
 mod memory;
 mod plan;
 mod quiet;
+mod sessions;
