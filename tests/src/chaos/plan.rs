@@ -126,7 +126,7 @@ impl Plan {
             });
             let is_due =
                 at >= length / 3 && !faults.iter().any(|planned: &Planned| planned.fault.loses_redis());
-            let lost = is_due.then(|| lose_redis(random, failover));
+            let lost = is_due.then(|| lose_data(random, options));
             let lost = lost.filter(|fault| is_possible(*fault, options) && is_free(*fault));
             if let Some(fault) = lost.or(drawn) {
                 let lasts = random.number(fault.lengths());
@@ -169,6 +169,10 @@ fn lose_redis(random: &mut Random, failover: bool) -> Fault {
     if failover { Fault::FailOver(how) } else { Fault::KillRedis }
 }
 
+fn lose_data(random: &mut Random, options: Possible) -> Fault {
+    if options.flush && random.percent(50) { Fault::FlushAll } else { lose_redis(random, options.failover) }
+}
+
 fn draw(random: &mut Random, failover: bool) -> Fault {
     let worker = below(random, WORKERS);
     let link = below(random, LINKS);
@@ -206,7 +210,7 @@ impl Fault {
     }
 
     fn loses_redis(self) -> bool {
-        matches!(self, Fault::KillRedis | Fault::FailOver(_))
+        matches!(self, Fault::KillRedis | Fault::FlushAll | Fault::FailOver(_))
     }
 
     fn target(self) -> Target {

@@ -25,7 +25,7 @@ pub enum Slip {
 
 impl Slip {
     /// All there are.
-    pub const ALL: [Slip; 2] = [Slip::DemotedKept, Slip::PanicUntold];
+    pub const ALL: [Slip; 3] = [Slip::DemotedKept, Slip::TakeAnsweredUnasked, Slip::PanicUntold];
 
     /// Its name in kebab case.
     #[must_use]

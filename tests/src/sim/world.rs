@@ -164,6 +164,8 @@ pub(super) struct World<'a> {
     steady: bool,
     /// Whether jobs need not wait for a poll.
     punctual: bool,
+    /// Whether somebody emptied Redis.
+    flushed: bool,
     /// Whether somebody wrote over a value: then the agenda may be late, though no job is later than a poll.
     spoiled: bool,
     /// When the first node last had no slot free, or did not hear.
@@ -223,6 +225,7 @@ impl<'a> World<'a> {
             stepped: any(&|strikes| matches!(strikes, Strikes::Step { .. })),
             steady: !any(&uneven),
             punctual: plan.is_punctual(),
+            flushed: false,
             spoiled: false,
             busy_us: 0,
             last_act_us: plan.acts.iter().map(|act| act.at_ms * 1000).max().unwrap_or(0),

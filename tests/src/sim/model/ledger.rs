@@ -36,10 +36,18 @@ pub(super) struct Queue {
     pub(super) was_paused: bool,
     pub(super) config: QueueConfig,
     pub(super) counts: Counts,
-    /// Whether somebody wrote over what it counts.
-    uncounted: bool,
-    /// Whether somebody put another type in place of one of its keys.
-    broken: bool,
+    damage: Damage,
+}
+
+/// What was written over in a queue, from least to most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Damage {
+    #[default]
+    None,
+    /// What it counts.
+    Counts,
+    /// A key, which is of another type by now.
+    Key,
 }
 
 /// What is counted where the outcome is seen.
@@ -235,7 +243,8 @@ impl Ledger {
 
     /// Nobody answers for what the queue counts.
     pub(in crate::sim) fn spoil_counts(&mut self, queue: usize) {
-        self.queues.entry(queue).or_default().uncounted = true;
+        let of = self.queues.entry(queue).or_default();
+        of.damage = of.damage.max(Damage::Counts);
     }
 
     /// Nobody answers for the jobs that the queue has or had, which are answered; without its `meta` neither for its config
@@ -243,9 +252,11 @@ impl Ledger {
     pub(in crate::sim) fn spoil_queue(&mut self, queue: usize, with_meta: bool) -> Vec<Instance> {
         let there = self.accepted.keys().filter(|instance| instance.key.0 == queue).copied();
         let there: Vec<Instance> = there.collect();
-        there.iter().for_each(|instance| self.spoil_job(instance.key));
+        for instance in &there {
+            self.spoil_job(instance.key);
+        }
         let of = self.queues.entry(queue).or_default();
-        (of.uncounted, of.broken) = (true, true);
+        of.damage = Damage::Key;
         if with_meta {
             (of.born, of.paused, of.config) = (false, false, QueueConfig::default());
             self.batches.retain(|(_, _, of, _), _| *of != queue);
@@ -263,11 +274,11 @@ impl Ledger {
     }
 
     pub(in crate::sim) fn is_uncounted(&self, queue: usize) -> bool {
-        self.queues.get(&queue).is_some_and(|queue| queue.uncounted)
+        self.queues.get(&queue).is_some_and(|queue| queue.damage >= Damage::Counts)
     }
 
     pub(in crate::sim) fn is_broken(&self, queue: usize) -> bool {
-        self.queues.get(&queue).is_some_and(|queue| queue.broken)
+        self.queues.get(&queue).is_some_and(|queue| queue.damage == Damage::Key)
     }
 
     /// How often this publish was accepted.
@@ -459,7 +470,6 @@ impl Ledger {
         let key = key_of(queue, &grant.id)?;
         let (id, fence, now_ms, latest) = (&grant.id, grant.state.fence, now.floor_ms(), self.latest);
         if self.is_spoiled(key) {
-            marks.reach("a spoiled job is granted");
             witness.grant(key, fence, lease_end);
             return Ok(());
         }

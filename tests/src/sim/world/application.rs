@@ -17,8 +17,6 @@ use crate::sim::{draw, names};
 
 const REASON: &str = "simulated";
 const TAKEN_MS: u64 = 5_000;
-/// Whether takes are judged.
-const TAKES: bool = false;
 
 impl World<'_> {
     pub(super) fn act(&mut self, act: Act) -> Checked {
@@ -132,6 +130,10 @@ impl World<'_> {
                 let grant = self.nodes[node].running.remove(&held);
                 grant.map_or(Ok(()), |(key, fence)| self.check_abandoned(key, fence))
             }
+            Event::Ended(fault) => {
+                ensure!(false, "the shards agree", "node {node} stops: {fault}");
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -210,7 +212,7 @@ impl World<'_> {
             }
             (Asked::Take(queues, was_asked), Ok(Answer::Taken(jobs))) => {
                 ensure!(
-                    !TAKES || was_asked || !jobs.is_empty() || self.drained_us > 0 || self.is_leaving(node),
+                    was_asked || !jobs.is_empty() || self.drained_us > 0 || self.is_leaving(node),
                     "no jobs is said by who was asked",
                     "node {node}: a take of {queues:?} is told so, and none of them was asked"
                 );

@@ -52,7 +52,6 @@ impl World<'_> {
             Strikes::FlushAll => self.flush_all(),
             Strikes::Garble { node, verb, how } => self.nodes[node].garbles.push((verb, how)),
             Strikes::Step { node, down_ms, ms } => {
-                self.marks.reach("Redis's clock steps under a dead process");
                 self.crash(node, down_ms);
                 self.jump_redis(ms);
             }
@@ -77,6 +76,7 @@ impl World<'_> {
         if self.ledger.accepted().next().is_some() {
             self.marks.reach("a full Redis is emptied");
         }
+        self.flushed = true;
         self.store.clear();
         self.hear_again();
         let before = std::mem::take(&mut self.ledger);
@@ -124,7 +124,6 @@ impl World<'_> {
             }
             Spoil::Name => Damage::Unnamed,
         };
-        self.marks.reach("a value is spoiled");
         self.spoiled = true;
         self.store.damage(&names::queue(queue), &damage);
         self.redis.log = None;

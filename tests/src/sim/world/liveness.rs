@@ -131,7 +131,9 @@ impl World<'_> {
     pub(super) fn purge_dead(&mut self) -> Checked {
         let dump = self.store.dump();
         if !dump.keys().any(|key| key.ends_with(":dead")) {
-            self.after(0, What::Drain);
+            let first = &self.nodes[0].config;
+            let look_ms = first.pump_lease_ms + first.poll_ms + 2 * first.flight_ms;
+            self.after(if self.flushed { look_ms * 1000 } else { 0 }, What::Drain);
             return Ok(());
         }
         let late = self.is_late(self.settled_us.unwrap_or(self.now_us));
@@ -146,6 +148,7 @@ impl World<'_> {
     }
 
     pub(super) fn drain(&mut self) -> Checked {
+        self.check_config()?;
         self.drained_us = self.now_us;
         let nodes = 0..self.nodes.len();
         nodes

@@ -10,8 +10,6 @@ use crate::{Contents, Dump};
 
 /// What notices and round trips take, if a burst of jobs comes one by one.
 const PUNCTUAL_MS: u64 = 400;
-/// Whether what nonsense costs is judged.
-const LEASES: bool = false;
 
 impl World<'_> {
     /// What is accepted is there, and nothing else; counters add up; sizes equal a recount; the agenda is never late.
@@ -68,7 +66,7 @@ impl World<'_> {
     /// One nonsensical answer costs no lease.
     pub(super) fn check_abandoned(&self, key: Key, fence: Fence) -> Checked {
         let lives = !self.witness.is_over(key, fence, self.redis_now());
-        let costs = LEASES && self.only_garbled && lives && self.ledger.is_held(key, fence);
+        let costs = self.only_garbled && lives && self.ledger.is_held(key, fence);
         ensure!(
             !costs,
             "nonsense costs no lease",
@@ -170,6 +168,17 @@ impl World<'_> {
         let places = [":due", ":leased", ":exp", ":agenda"];
         let in_use = |key: &&String| places.iter().any(|place| key.ends_with(place));
         dump.keys().filter(in_use).cloned().collect()
+    }
+
+    /// Whoever tends shards fixes their number again where it was lost.
+    pub(super) fn check_config(&mut self) -> Checked {
+        let fixed = self.store.dump().contains_key(self.keys.config());
+        ensure!(
+            fixed || !self.flushed || self.is_cron_alone(),
+            "the shards agree",
+            "their number was not fixed again"
+        );
+        Ok(())
     }
 
     /// The last time that a place names, by Redis's clock: where that was set back, what happens there is far ahead.
