@@ -50,6 +50,8 @@ async fn main() -> ExitCode {
             wrong.extend(report.wrong().into_iter().chain(slow).map(|what| format!("{attack:?}: {what}")));
         }
     }
-    wrong.iter().for_each(|what| println!("{what}"));
+    for what in &wrong {
+        println!("{what}");
+    }
     if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

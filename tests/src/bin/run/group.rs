@@ -95,10 +95,14 @@ impl Group {
                 let noted = thread::scope(|scope| {
                     let noted = scope.spawn(|| passed_on(noted, |line| eprintln!("{name}: {line}")));
                     let said = passed_on(said, |line| println!("{name}: {line}"));
-                    said.iter().for_each(|line| outcome.hear(line));
+                    for line in said.iter() {
+                        outcome.hear(line);
+                    }
                     noted.join().unwrap_or_default()
                 });
-                noted.iter().for_each(|line| outcome.note(line));
+                for line in noted.iter() {
+                    outcome.note(line);
+                }
                 match child.wait() {
                     Ok(status) => outcome.end(status),
                     Err(why) => outcome.broken(&why.to_string()),

@@ -34,16 +34,16 @@ fn run(mut words: Vec<String>) -> Result<Table, String> {
         Some(at) => words.split_off(at).split_off(1),
         None => Vec::new(),
     };
-    let (built, named) = words.split_first().ok_or("usage: run BUILT [GROUP...] [-- ARGUMENT...]")?;
+    let (built, wanted) = words.split_first().ok_or("usage: run BUILT [GROUP...] [-- ARGUMENT...]")?;
     let built = fs::read_to_string(built).map_err(|why| format!("{built}: {why}"))?;
     let mut groups = group::all(&built)?;
-    for name in named {
+    for name in wanted {
         if !groups.iter().any(|group| group.name() == name) {
             let names: Vec<&str> = groups.iter().map(Group::name).collect();
             return Err(format!("there is no group {name:?}, only {}", names.join(", ")));
         }
     }
-    groups.retain(|group| named.is_empty() || named.iter().any(|name| name == group.name()));
+    groups.retain(|group| wanted.is_empty() || wanted.iter().any(|name| name == group.name()));
     let (timed, others): (Vec<Group>, Vec<Group>) = groups.into_iter().partition(Group::is_timed);
     let mut table = Table::default();
     // Half of what they do is to wait.
