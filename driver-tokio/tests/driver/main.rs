@@ -44,7 +44,7 @@ mod running;
 #[cfg(feature = "memory")]
 mod scenarios;
 mod server;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "memory", target_os = "linux"))]
 mod sockets;
 #[cfg(feature = "tls")]
 mod tls;

@@ -308,7 +308,8 @@ fn values(store: &mut RedisStore) -> Vec<Bytes> {
 fn a_lost_name_is_written_again_by_whatever_comes_next() {
     let server = RedisServer::start(Options::default());
     let queue: QueueName = "orders".parse().expect("a name");
-    let acts: [(&str, fn(&mut Bench<RedisStore>)); 4] = [
+    type Act = fn(&mut Bench<RedisStore>);
+    let acts: [(&str, Act); 4] = [
         ("publish", |bench| bench.publish(vec![job("next", Due::After { ms: 0 })])),
         ("tend", |bench| {
             bench.run(&Command::Tend { queue: bench.queue.clone(), limit: 256, forward: None });

@@ -48,17 +48,17 @@ async fn times() -> [Vec<Duration>; 4] {
     let takers: Vec<_> = (0..TAKERS)
         .map(|seed| tokio::spawn(take(client.clone(), bells.clone(), Random::new(PUBLISHERS + seed))))
         .collect();
-    let (mut publishes, mut takes, mut acks) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut published_in, mut taken_in, mut acked_in) = (Vec::new(), Vec::new(), Vec::new());
     for publisher in publishers {
-        publishes.extend(publisher.await.expect("no panic"));
+        published_in.extend(publisher.await.expect("no panic"));
     }
     for taker in takers {
         let (taken, acked) = taker.await.expect("no panic");
-        takes.extend(taken);
-        acks.extend(acked);
+        taken_in.extend(taken);
+        acked_in.extend(acked);
     }
     client.close().await;
-    [publishes, takes, acks, pinging.await.expect("no panic")]
+    [published_in, taken_in, acked_in, pinging.await.expect("no panic")]
 }
 
 /// On a connection of its own, as often as a publisher publishes.

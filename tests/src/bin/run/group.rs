@@ -95,12 +95,12 @@ impl Group {
                 let noted = thread::scope(|scope| {
                     let noted = scope.spawn(|| passed_on(noted, |line| eprintln!("{name}: {line}")));
                     let said = passed_on(said, |line| println!("{name}: {line}"));
-                    for line in said.iter() {
+                    for line in &said {
                         outcome.hear(line);
                     }
                     noted.join().unwrap_or_default()
                 });
-                for line in noted.iter() {
+                for line in &noted {
                     outcome.note(line);
                 }
                 match child.wait() {
