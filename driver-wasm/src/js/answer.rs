@@ -48,7 +48,7 @@ struct Rescheduled {
 pub(super) fn shown(answer: Answer, shards: Shards) -> Result<JsValue, Thrown> {
     match answer {
         Answer::Taken(jobs) => Ok(jobs.into_iter().map(job::delivered).collect::<Array>().into()),
-        Answer::Settled(outcome) => Ok(outcome::settled(outcome)?.into()),
+        Answer::Settled(outcome) => Ok(outcome::settled(outcome, false)?.into()),
         Answer::Extended(outcome, ends) => Ok(counted(outcome::extended(outcome, ends)?.0)),
         Answer::Inspected(stored) => {
             let found = stored.map(|stored| job::kept(Inspected::from(stored)));

@@ -53,7 +53,7 @@ pub(super) fn shown(event: Event, shards: Shards) -> Object {
         }
         Event::Abandon(held) => object(&json!({ "type": "abandon", "held": held })),
         Event::Settled { held, outcome } => {
-            let outcome = outcome::settled(outcome).unwrap_or_else(|problem| problem.code);
+            let outcome = outcome::settled(outcome, false).unwrap_or_else(|problem| problem.code);
             object(&json!({ "type": "settled", "held": held, "outcome": outcome }))
         }
         Event::Unsettled(held) => object(&json!({ "type": "unsettled", "held": held })),

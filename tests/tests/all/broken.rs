@@ -15,6 +15,9 @@ use crate::rig::{IntoReason, NO_LIMIT, START, batch, id, job};
 use crate::twin::{InMemory, Twin, on_server};
 use crate::world::World;
 
+/// What may be asked of a queue.
+type Act = fn(&mut Bench<RedisStore>);
+
 const TEXTS: [&[u8]; 10] =
     [b"", b"text", b"99999999999999999999", b"-5", b"nan", b"inf", b"1.5", b"L12", b"\xff\x00\x80", b"1 2"];
 const SCORES: [f64; 6] = [f64::INFINITY, f64::NEG_INFINITY, -5.0, 1.5, 1e300, 9_007_199_254_740_993.0];
@@ -308,7 +311,6 @@ fn values(store: &mut RedisStore) -> Vec<Bytes> {
 fn a_lost_name_is_written_again_by_whatever_comes_next() {
     let server = RedisServer::start(Options::default());
     let queue: QueueName = "orders".parse().expect("a name");
-    type Act = fn(&mut Bench<RedisStore>);
     let acts: [(&str, Act); 4] = [
         ("publish", |bench| bench.publish(vec![job("next", Due::After { ms: 0 })])),
         ("tend", |bench| {
