@@ -6,6 +6,9 @@ use delayline_embedded::Dumped;
 
 use crate::words;
 
+/// The latest time that a state can hold, and so the latest that scripts know.
+const LATEST_MS: u64 = 9_999_999_999_999;
+
 /// All keys and what they hold.
 pub type Dump = BTreeMap<String, Contents>;
 
@@ -57,7 +60,9 @@ impl From<Dumped> for Contents {
     fn from(dumped: Dumped) -> Contents {
         match dumped {
             Dumped::Hash(fields) => Contents::Hash(fields),
-            Dumped::Zset(members) => Contents::Sorted(members),
+            Dumped::Zset(members) => Contents::Sorted(
+                members.into_iter().map(|(member, at)| (member, at.min(LATEST_MS))).collect(),
+            ),
             Dumped::Text(text) => Contents::Text(text),
             Dumped::List(elements) => Contents::List(elements),
             Dumped::Stream(entries) => {
@@ -109,5 +114,5 @@ fn pairs(value: Value) -> Vec<(Bytes, Bytes)> {
 fn number(score: &[u8]) -> u64 {
     let text = String::from_utf8_lossy(score);
     let score: f64 = text.parse().unwrap_or_else(|_| panic!("{text} is no score"));
-    score.ceil().clamp(0.0, 9_999_999_999_999.0) as u64
+    (score.ceil().max(0.0) as u64).min(LATEST_MS)
 }

@@ -44,6 +44,12 @@ const LATEST_MS: u64 = 9_999_999_999_999;
 #[must_use]
 pub fn sound(dump: Dump, now: UnixMs) -> Dump {
     let mut sound: Dump = dump.into_iter().filter(|(key, contents)| is_kept(key, contents)).collect();
+    // Scores that scripts take for the same came in their own order.
+    for contents in sound.values_mut() {
+        if let Contents::Sorted(members) = contents {
+            members.sort_by(|(a, at), (b, bt)| (at, a).cmp(&(bt, b)));
+        }
+    }
     let metas: Vec<String> = sound.keys().filter(|key| key.ends_with(":meta")).cloned().collect();
     for key in metas {
         let [exp, big] = ["exp", "big"].map(|name| {

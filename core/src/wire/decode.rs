@@ -91,6 +91,12 @@ impl Words {
         if text.is_empty() { Some(None) } else { text.parse().ok().map(Some) }
     }
 
+    /// What others may have written: a text that does not parse is none, whatever its bytes.
+    #[allow(clippy::option_option)]
+    fn foreign<T: FromStr>(&mut self) -> Option<Option<T>> {
+        Some(String::from_utf8_lossy(&bytes(self.0.next()?)?).parse().ok())
+    }
+
     fn flag(&mut self) -> Option<bool> {
         Some(self.text()? == "1")
     }

@@ -108,10 +108,12 @@ fn differing(done: &Done, answer: Value) -> Option<String> {
     }
 }
 
-/// The names of queues come in the order of a hash table.
+/// The names of queues come in the order of a hash table, and times that scripts take for the same in their own order.
 pub(crate) fn in_order(mut reply: Reply) -> Reply {
-    if let Reply::Named { queues, .. } = &mut reply {
-        queues.sort();
+    match &mut reply {
+        Reply::Named { queues, .. } => queues.sort(),
+        Reply::Peeked { agenda, .. } => agenda.sort_by(|(a, at), (b, bt)| (at, a).cmp(&(bt, b))),
+        _ => {}
     }
     reply
 }

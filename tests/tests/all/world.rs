@@ -239,7 +239,7 @@ impl World {
                 Damage::Foreign { key, text: "somebody else's".into() }
             }
             8 if self.random.percent(50) => Damage::Unnamed,
-            8 => Damage::Agenda { score },
+            8 => Damage::Agenda { score: f64::NEG_INFINITY },
             _ => {
                 let late = format!("{} {}", ENGINES[0], self.now.0 / 1000 + 10_000_000);
                 let texts = ["", "x", "a 5", "somebody else's words", "----------- 99999999999999999999"];

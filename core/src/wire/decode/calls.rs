@@ -153,12 +153,12 @@ impl Words {
     fn config(&mut self) -> Option<QueueConfig> {
         Some(QueueConfig {
             attempts: self.maybe()?,
-            backoff: self.text()?.parse().ok(),
+            backoff: self.foreign()?,
             retention_ms: self.maybe()?,
-            bury_expired: self.text()? == "dead",
+            bury_expired: self.foreign::<String>()?.as_deref() == Some("dead"),
             max_jobs: self.maybe()?,
             max_bytes: self.maybe()?,
-            forward: self.maybe()?,
+            forward: self.foreign()?,
         })
     }
 
@@ -170,7 +170,7 @@ impl Words {
             cfgver: fields.number()?,
             paused: fields.flag()?,
             config: fields.config()?,
-            forward_error: fields.maybe()?,
+            forward_error: fields.foreign::<String>()?.filter(|error| !error.is_empty()),
             mean_bytes: fields.number()?,
             counters: fields.counters()?,
             ready: self.parsed()?,

@@ -37,7 +37,7 @@ fn done(kind: Kind, time: UnixMicros, words: &mut Words) -> Option<Reply> {
             forwarded: words.parsed()?,
             next: words.maybe()?.map(UnixMs),
             more: words.flag()?,
-            forward: words.maybe()?,
+            forward: words.foreign()?,
         },
         _ => return None,
     })
@@ -86,7 +86,7 @@ fn extended(letter: u8) -> Option<ExtendOutcome> {
 impl Words {
     fn granted(&mut self, time: UnixMicros, open: bool) -> Option<Reply> {
         let (fence, lease_end) = (Fence(self.parsed()?), UnixMs(self.parsed()?));
-        let backoff = self.text()?.parse().ok();
+        let backoff = self.foreign()?;
         let (ids, dues) = (self.array()?, self.array()?);
         let (mut records, mut states) = (self.array()?, self.array()?);
         let mut jobs = Vec::with_capacity(ids.0.len());
@@ -101,7 +101,7 @@ impl Words {
     }
 
     fn peeked(&mut self, time: UnixMicros) -> Option<Reply> {
-        let holder = self.text()?.parse().ok();
+        let holder = self.foreign()?;
         let until = UnixMs(self.parsed()?);
         let (members, times) = (self.array()?, self.array()?);
         let agenda = members.0.zip(times.0).filter_map(|(member, at)| {
