@@ -12,6 +12,8 @@ pub(crate) const QUEUE_BYTES: usize = 2 << 10;
 
 /// How long pump leases are, where nobody says so. One that ends later was given before the clock was set back.
 const USUAL_LEASE_MS: u64 = 30_000;
+/// The latest time that scripts read of a score.
+const LATEST: UnixMs = UnixMs(9_999_999_999_999);
 
 /// The keys of one shard, and its queues.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +53,7 @@ impl ShardKeys {
     ) -> Reply {
         let now = time.floor_ms();
         let entries = self.agenda.iter().take(usize::from(peek.entries));
-        let agenda = entries.map(|(name, at)| (name.clone(), at)).collect();
+        let agenda = entries.map(|(name, at)| (name.clone(), at.min(LATEST))).collect();
         let first_due = |name: &QueueName| self.queues.get(name)?.due.first_score();
         let firsts = peek.queues.iter().map(first_due).collect();
         let wanted = peek.stay || self.agenda.first_score().is_some_and(|at| at <= now);

@@ -108,6 +108,8 @@ pub(crate) struct World {
     /// How many of a hundred steps damage the store.
     damages: u64,
     damaged: bool,
+    /// Whether a key was made one of another type.
+    had_foreign: bool,
     /// The queue of a key that has another type now: a script is to meet it before others change what it is made of.
     foreign: Option<QueueName>,
     /// When the next thing happens in some queue, as far as was heard last.
@@ -132,6 +134,7 @@ impl World {
             steps_back: random.percent(20),
             damages: *random.pick(&[0, 0, 0, 2, 8]),
             damaged: false,
+            had_foreign: false,
             foreign: None,
             random,
             sequences: BTreeMap::new(),
@@ -215,7 +218,8 @@ impl World {
     fn damage(&mut self, queue: QueueName) -> Damage {
         self.damaged = true;
         let score = *self.random.pick(&[f64::INFINITY, f64::NEG_INFINITY]);
-        match self.random.number(0..=11) {
+        // What is put into a key of another type is refused by a server.
+        match if self.had_foreign { self.random.number(7..=9) } else { self.random.number(0..=11) } {
             0..=2 => {
                 let text = Bytes::from_static(self.random.pick::<&[u8]>(&STATES));
                 Damage::State { id: self.id(), text }
@@ -236,10 +240,11 @@ impl World {
             7 => {
                 let key = *self.random.pick(&Key::ALL);
                 self.foreign = Some(queue);
+                self.had_foreign = true;
                 Damage::Foreign { key, text: "somebody else's".into() }
             }
-            8 if self.random.percent(50) => Damage::Unnamed,
-            8 => Damage::Agenda { score: f64::NEG_INFINITY },
+            8 if !self.had_foreign && self.random.percent(50) => Damage::Unnamed,
+            8 if !self.had_foreign => Damage::Agenda { score: f64::NEG_INFINITY },
             _ => {
                 let late = format!("{} {}", ENGINES[0], self.now.0 / 1000 + 10_000_000);
                 let texts = ["", "x", "a 5", "somebody else's words", "----------- 99999999999999999999"];
