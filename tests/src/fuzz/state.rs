@@ -9,21 +9,23 @@ const FIXED: usize = 46;
 /// # Panics
 /// If not.
 pub fn state(bytes: &[u8]) {
-    if let Some(state) = State::parse(bytes) {
+    // An extension that is no text is shown as text: it reads back as another.
+    if let Some(state) = State::parse(bytes).filter(|state| !state.extension.contains('\u{fffd}')) {
         read_back(&state);
     }
     let mut input = Input::new(bytes);
     let mut four = || u16::try_from(input.number() % 10_000).unwrap_or(0);
     let (attempts, max, deliveries) = (four(), four(), four());
+    let (delay, flags) = (input.flag(), input.byte());
     read_back(&State {
         phase: input.pick(&[Phase::Leased, Phase::Waiting, Phase::Ended, Phase::Dead]),
-        fence: Fence(input.number() % 10_u64.pow(16)),
+        fence: Fence(input.number() % (1 << 53)),
         attempts,
         max,
         deliveries,
-        flags: input.byte(),
+        flags: if delay { flags } else { flags & !State::LOST_DELAY },
         due: UnixMs(input.number() % 10_u64.pow(13)),
-        extension: if input.flag() { format!("{:08}", input.number() % 100_000_000) } else { String::new() },
+        extension: if delay { format!("{:08}", input.number() % 100_000_000) } else { String::new() },
         reason: Reason::new(&String::from_utf8_lossy(input.rest())),
     });
 }
