@@ -53,7 +53,7 @@ test("each call is answered once, over a transport of one's own", async () => {
   const q = name();
   const body = Uint8Array.from({ length: 256 }, (_, n) => n);
   assert.equal(await answer(engine, (at, token) => engine.open(at, token)), undefined);
-  const published = await answer(engine, (at, token) => engine.publish(at, token, q, body, { id: "a", delayMs: 50 }));
+  const published = await answer(engine, (at, token) => engine.publish(at, token, q, body, { id: "a", delayMs: 60_000 }));
   assert.deepEqual([published.id, published.duplicate], ["a", false]);
   assert.equal((await answer(engine, (at, token) => engine.inspect(at, token, q, "a"))).state, "delayed");
   const moved = await answer(engine, (at, token) => engine.reschedule(at, token, q, "a", { delayMs: 0 }));

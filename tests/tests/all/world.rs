@@ -1,6 +1,6 @@
 //! Random commands over a small universe, so that they meet each other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use delayline_core::{
@@ -108,6 +108,8 @@ pub(crate) struct World {
     /// How many of a hundred steps damage the store.
     damages: u64,
     damaged: bool,
+    /// The queues that came to be: a store in memory holds no field of one that did not.
+    there: BTreeSet<QueueName>,
     /// Whether a key was made one of another type.
     had_foreign: bool,
     /// The queue of a key that has another type now: a script is to meet it before others change what it is made of.
@@ -134,6 +136,7 @@ impl World {
             steps_back: random.percent(20),
             damages: *random.pick(&[0, 0, 0, 2, 8]),
             damaged: false,
+            there: BTreeSet::new(),
             had_foreign: false,
             foreign: None,
             random,
@@ -230,7 +233,8 @@ impl World {
                     "lane" => lane,
                     field => field.to_owned(),
                 };
-                Damage::Meta { field, text: Bytes::from_static(self.random.pick::<&[u8]>(&TEXTS)) }
+                let text = Bytes::from_static(self.random.pick::<&[u8]>(&TEXTS));
+                if self.there.contains(&queue) { Damage::Meta { field, text } } else { Damage::Unnamed }
             }
             6 => Damage::Score {
                 key: *self.random.pick(&[Key::Due, Key::Leased, Key::Dead]),
@@ -290,6 +294,8 @@ impl World {
             self.next = dues.filter(|due| *due > self.now.floor_ms()).min().unwrap_or(self.next);
         }
         match reply {
+            Reply::Published { .. } | Reply::Configured { .. } => drop(self.there.insert(queue.clone())),
+            Reply::Destroyed { .. } => drop(self.there.remove(queue)),
             Reply::Granted { jobs, fence, next, .. } => {
                 self.next = next.unwrap_or(self.next);
                 self.leases.extend(jobs.iter().map(|job| (queue.clone(), job.id.clone(), *fence)));
