@@ -159,7 +159,7 @@ const CALLED: [&str; 26] = [
     "SET",
     "HGET",
     "HMGET",
-    "HGETALL",
+    "RENAME",
     "HSET",
     "HSETNX",
     "HINCRBY",
