@@ -294,7 +294,7 @@ impl World {
             self.next = dues.filter(|due| *due > self.now.floor_ms()).min().unwrap_or(self.next);
         }
         match reply {
-            Reply::Published { .. } | Reply::Configured { .. } => drop(self.there.insert(queue.clone())),
+            Reply::Published { .. } => drop(self.there.insert(queue.clone())),
             Reply::Destroyed { .. } => drop(self.there.remove(queue)),
             Reply::Granted { jobs, fence, next, .. } => {
                 self.next = next.unwrap_or(self.next);
@@ -304,6 +304,7 @@ impl World {
             }
             Reply::Tended { next, .. } => self.next = next.unwrap_or(self.next),
             Reply::Configured { cfgver, .. } => {
+                self.there.insert(queue.clone());
                 self.cfgver.insert(queue.clone(), *cfgver);
                 if let Command::Configure { config: QueueConfig { forward: Some(forward), .. }, .. } = command
                 {
