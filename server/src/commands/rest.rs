@@ -39,8 +39,14 @@ pub struct Rest {
     /// Let clients do more than read and write data: CONFIG, FLUSHALL, all that the Redis user may
     #[arg(long)]
     allow_admin: bool,
-    /// Let pages from there ask, as in https://app.example.org; * for any; may be repeated
-    #[arg(long, value_name = "ORIGIN", env = "DELAYLINE_REST_CORS", value_delimiter = ',')]
+    /// Let pages from there ask
+    #[arg(
+        long,
+        help = "Let pages from there ask, as in https://app.example.org; * for any; may be repeated",
+        value_name = "ORIGIN",
+        env = "DELAYLINE_REST_CORS",
+        value_delimiter = ','
+    )]
     cors: Vec<Origin>,
     /// Let clients plan faults for the requests to come, by POST /_faults: for tests
     #[arg(long, hide = true)]
