@@ -5,6 +5,8 @@ mod batch;
 mod command_line;
 mod dead;
 mod doctor;
+mod doctor_deployment;
+mod doctor_jobs;
 mod doctor_queues;
 mod edge;
 #[cfg(unix)]
@@ -46,6 +48,7 @@ mod take;
 mod terminal;
 mod typos;
 mod upstash_client;
+mod ward;
 
 use std::time::{Duration, Instant};
 
