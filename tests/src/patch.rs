@@ -176,7 +176,7 @@ const PATCHES: &[Patch] = &[
         "elseif head == 'unreadable' or broken then",
         "elseif broken and head ~= 'unreadable' then\n      enters('due', id, dues[i])\n    elseif head == 'unreadable' then",
     ),
-    patch(Bug::LostLowerBound, 15, "then meta.lo = '0' end", "then meta.lo = nil end"),
+    patch(Bug::LostLowerBound, 2, "if not lo or lo > now then", "if not lo or lo == 0 or lo > now then"),
     patch(
         Bug::IndexNotMended,
         15,

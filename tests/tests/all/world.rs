@@ -241,7 +241,8 @@ impl World {
                 id: self.id(),
                 score,
             },
-            7 => {
+            // A server makes `meta` of what is left beside the key, and so a queue of nothing.
+            7 if self.there.contains(&queue) => {
                 let key = *self.random.pick(&Key::ALL);
                 self.foreign = Some(queue);
                 self.had_foreign = true;
