@@ -132,8 +132,7 @@ async fn the_config_of_a_deployment_is_told_from_its_keys() {
         bad.push((format!("it is a {kind}"), words));
     }
     for (what, words) in bad {
-        let is_lost = words.first().is_none_or(|name| !name.starts_with(b"H"));
-        if is_lost {
+        if words.first().is_none_or(|name| !name.starts_with(b"H")) {
             ward.does(&["UNLINK", config]);
         }
         if !words.is_empty() {
@@ -152,10 +151,9 @@ async fn the_config_of_a_deployment_is_told_from_its_keys() {
         let (code, findings) = ward.doctor(&["--repair"]).await;
         assert_eq!(code, Some(0), "{what}: {:#?}", wrong(&findings));
         let mut mended: BTreeMap<String, String> = ward.ask(cmd("HGETALL").arg(config));
-        if is_lost {
-            // Since when it is as it is says who wrote it.
-            mended.insert("born".to_owned(), fixed["born"].clone());
-        }
+        // Whoever lives through this learns by another birth that it is to look again.
+        let born = mended.insert("born".to_owned(), fixed["born"].clone());
+        assert_ne!(born.as_ref(), fixed.get("born"), "{what}");
         assert_eq!(mended, fixed, "{what}");
     }
 }
