@@ -108,6 +108,10 @@ bugs! {
     SilentBirth "silent-birth",
     /// A tend that finds ready jobs wakes nobody.
     NoWakeOnTend "no-wake-on-tend",
+    /// Who opens a deployment whose config is gone does not write it again.
+    ConfigNotFixed "config-not-fixed",
+    /// Sessions stay, however long they were kept.
+    SessionsNotSwept "sessions-not-swept",
 }
 
 impl fmt::Display for Bug {

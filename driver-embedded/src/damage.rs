@@ -28,6 +28,8 @@ pub enum Damage {
     Lease { text: Bytes },
     /// The queue's name is no longer in its shard's index: `HDEL queues <queue>`.
     Unnamed,
+    /// The deployment's config is gone: `UNLINK config`.
+    Unopened,
 }
 
 /// The keys that a script about a queue declares, in their order.
@@ -71,6 +73,10 @@ impl Store {
     /// dump does not show it, where that of a server does until a script writes there.
     #[doc(hidden)]
     pub fn damage(&mut self, queue: &QueueName, damage: &Damage) {
+        if *damage == Damage::Unopened {
+            self.opened = None;
+            return;
+        }
         let Some(part) = self.part_mut(queue) else { return };
         match damage {
             Damage::State { id, text } => part.queue(queue).put_state(id, text),
@@ -82,6 +88,7 @@ impl Store {
             Damage::Unnamed => {
                 part.names.remove(queue);
             }
+            Damage::Unopened => {}
         }
         part.forget_if_empty(queue);
     }

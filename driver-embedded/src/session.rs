@@ -106,6 +106,9 @@ impl Script<'_> {
     /// Drops sessions that were kept long enough, a part a second. Which part is not what Redis takes: a session that was
     /// kept long enough means nothing, so that it does not matter when it goes.
     pub(crate) fn sweep_sessions(&mut self) {
+        if self.planted(Bug::SessionsNotSwept) {
+            return;
+        }
         let (now, meta) = (self.now, &mut self.queue.meta);
         let (at, from) = meta.sweep.filter(|(at, _)| *at <= now + SWEEP_MS).unwrap_or((now, None));
         if meta.sessions.unwrap_or(0) <= KEEP_SESSIONS || at > now {

@@ -94,7 +94,10 @@ impl Store {
         };
         match command {
             Command::Open { shards } => {
-                let (layout, shards, born) = *self.opened.get_or_insert((LAYOUT, *shards, time));
+                let (layout, shards, born) = self.opened.unwrap_or((LAYOUT, *shards, time));
+                if self.bug != Some(Bug::ConfigNotFixed) {
+                    self.opened = Some((layout, shards, born));
+                }
                 Reply::Opened { time, layout, shards, born }
             }
             Command::Server => Reply::Server { version: (7, 0, 0), policy: Some("noeviction".to_owned()) },

@@ -43,6 +43,9 @@ const fn patch(bug: Bug, scripts: usize, find: &'static str, replace: &'static s
     Patch { bug, find, scripts, replace }
 }
 
+/// How many scripts sweep sessions.
+const SWEEPING: usize = 5;
+
 const PATCHES: &[Patch] = &[
     patch(
         Bug::AckWithoutFenceCheck,
@@ -186,4 +189,16 @@ const PATCHES: &[Patch] = &[
     patch(Bug::PumpLeaseUnbounded, 1, " and (lease_ms == 0 or at <= longest)", ""),
     patch(Bug::SilentBirth, 1, "if newborn then head = head or now end", ""),
     patch(Bug::NoWakeOnTend, 1, "woken = ready and not meta.paused", "woken = false"),
+    patch(
+        Bug::ConfigNotFixed,
+        1,
+        "return {'ok', us, fixed[1], fixed[2], fixed[3]}",
+        "redis.call('UNLINK', KEYS[1])\nreturn {'ok', us, fixed[1], fixed[2], fixed[3]}",
+    ),
+    patch(
+        Bug::SessionsNotSwept,
+        SWEEPING,
+        "if meta_num('sessions') <= KEEP_SESSIONS then return end",
+        "if true then return end",
+    ),
 ];

@@ -188,6 +188,7 @@ pub fn damaging(keys: &Keyspace, queue: &QueueName, damage: &Damage) -> Vec<Vec<
             let [_, _, lease] = keys.shard_keys(keys.shards().of(queue));
             return [b"SET", lease.as_bytes(), text].map(<[u8]>::to_vec).into();
         }
+        Damage::Unopened => return vec![b"UNLINK".to_vec(), keys.config().as_bytes().to_vec()],
         Damage::Unnamed => {
             return [b"HDEL", name(Key::Queues), queue.as_str().as_bytes()].map(<[u8]>::to_vec).into();
         }

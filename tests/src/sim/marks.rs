@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 /// The rare paths that runs are to reach, after `TigerBeetle`'s marks: a search says which ones none did.
-pub const PATHS: [&str; 42] = [
+pub const PATHS: [&str; 44] = [
     "a repeat is answered by its session",
     "a batch is superseded",
     "a script is not known",
@@ -43,6 +43,8 @@ pub const PATHS: [&str; 42] = [
     "an answer is nonsense",
     "an engine panics with jobs in hand",
     "many processes come and go",
+    "a clock steps while who tended is down",
+    "a value is written over",
     "a take ends for want of an answer",
 ];
 

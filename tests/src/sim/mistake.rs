@@ -21,11 +21,14 @@ pub enum Slip {
     TakeAnsweredUnasked,
     /// The handlers of an engine that panicked are not told.
     PanicUntold,
+    /// An answer that makes no sense is the end of the engine, and of what it holds.
+    NonsenseEnds,
 }
 
 impl Slip {
     /// All there are.
-    pub const ALL: [Slip; 3] = [Slip::DemotedKept, Slip::TakeAnsweredUnasked, Slip::PanicUntold];
+    pub const ALL: [Slip; 4] =
+        [Slip::DemotedKept, Slip::TakeAnsweredUnasked, Slip::PanicUntold, Slip::NonsenseEnds];
 
     /// Its name in kebab case.
     #[must_use]
@@ -34,6 +37,7 @@ impl Slip {
             Slip::DemotedKept => "demoted-kept",
             Slip::TakeAnsweredUnasked => "take-answered-unasked",
             Slip::PanicUntold => "panic-untold",
+            Slip::NonsenseEnds => "nonsense-ends",
         }
     }
 }

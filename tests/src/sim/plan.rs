@@ -247,7 +247,7 @@ pub enum Strikes {
     FlushAll,
     /// The next answer to a process, to a command of this kind, is none of its kind.
     Garble { node: usize, verb: Verb, how: Garble },
-    /// A process ends, and while it is down Redis's clock steps by minutes.
+    /// The process that tends a shard, or else this one, ends, and while it is down Redis's clock steps by minutes.
     Step { node: usize, down_ms: u64, ms: i64 },
     /// A process's engine panics; the process, with the handlers in it, is started again later.
     Panic { node: usize, down_ms: u64 },
@@ -269,6 +269,8 @@ pub enum Spoil {
     Key { name: String },
     /// The queue's name in the index of its shard: it is gone.
     Name,
+    /// `config`: it was evicted.
+    Config,
 }
 
 impl Spoil {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use delayline_core::{Command, Identity, Keyspace, QueueName, Reply, UnixMicros, Wakeup};
 use delayline_embedded::{Bug, Damage, Notice};
 
-use crate::{Dump, RedisStore};
+use crate::{Contents, Dump, RedisStore};
 
 /// A Redis, as far as the simulator is concerned.
 pub(super) trait Store {
@@ -125,7 +125,9 @@ impl Store for Server {
     }
 
     fn dump(&mut self) -> Dump {
-        self.store.dump()
+        let mut dump = self.store.dump();
+        dump.retain(|key, contents| !is_set_aside(key, contents));
+        dump
     }
 
     fn clear(&mut self) {
@@ -134,4 +136,10 @@ impl Store for Server {
         }
         self.store.clear();
     }
+}
+
+/// Whether somebody wrote a string over the key, which no script has set aside yet, or one has.
+fn is_set_aside(key: &str, contents: &Contents) -> bool {
+    let foreign = matches!(contents, Contents::Text(_)) && !key.ends_with(":lease");
+    key.contains("}:broken:") || foreign
 }

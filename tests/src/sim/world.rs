@@ -164,8 +164,10 @@ pub(super) struct World<'a> {
     steady: bool,
     /// Whether jobs need not wait for a poll.
     punctual: bool,
-    /// Whether somebody emptied Redis.
-    flushed: bool,
+    /// Whether somebody emptied Redis, or took the deployment's config away.
+    unopened: bool,
+    /// Queues that many processes asked for one thing each.
+    visited: BTreeSet<usize>,
     /// Whether somebody wrote over a value: then the agenda may be late, though no job is later than a poll.
     spoiled: bool,
     /// When the first node last had no slot free, or did not hear.
@@ -173,6 +175,8 @@ pub(super) struct World<'a> {
     last_act_us: u64,
     /// From when the time to settle counts.
     anchor_us: u64,
+    /// When nothing was overdue last.
+    tended_us: u64,
     settled_us: Option<u64>,
     drained_us: u64,
     bound_us: u64,
@@ -225,11 +229,13 @@ impl<'a> World<'a> {
             stepped: any(&|strikes| matches!(strikes, Strikes::Step { .. })),
             steady: !any(&uneven),
             punctual: plan.is_punctual(),
-            flushed: false,
+            unopened: false,
+            visited: BTreeSet::new(),
             spoiled: false,
             busy_us: 0,
             last_act_us: plan.acts.iter().map(|act| act.at_ms * 1000).max().unwrap_or(0),
             anchor_us: 0,
+            tended_us: 0,
             settled_us: None,
             drained_us: 0,
             bound_us: 0,

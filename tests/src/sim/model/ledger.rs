@@ -24,11 +24,14 @@ pub(in crate::sim) struct Ledger {
     spoiled: BTreeSet<Key>,
     /// The most that a job of the last batch of grants had waited beyond its time, in milliseconds.
     pub(in crate::sim) late_ms: u64,
+    /// How many queues came to be by a publish.
+    pub(in crate::sim) births: u64,
     /// The latest that Redis's clock ever showed: what ends by then may have ended.
     pub(super) latest: UnixMs,
 }
 
 #[derive(Clone, Debug, Default)]
+#[allow(clippy::struct_excessive_bools)] // none of them follows from another
 pub(super) struct Queue {
     pub(super) born: bool,
     pub(super) paused: bool,
@@ -36,6 +39,8 @@ pub(super) struct Queue {
     pub(super) was_paused: bool,
     pub(super) config: QueueConfig,
     pub(super) counts: Counts,
+    /// Whether its name was written to the index of its shard since somebody took it away.
+    named: bool,
     damage: Damage,
 }
 
@@ -207,7 +212,9 @@ impl Ledger {
                         marks.reach(path);
                     }
                 }
-                self.queue_mut(queue).counts.forwarded += forwarded;
+                let queue = self.queue_mut(queue);
+                queue.counts.forwarded += forwarded;
+                queue.named |= queue.born;
                 Ok(())
             }
             (Command::Pause { queue, paused, .. }, Reply::Configured { .. }) => {
@@ -262,6 +269,16 @@ impl Ledger {
             self.batches.retain(|(_, _, of, _), _| *of != queue);
         }
         there
+    }
+
+    /// Somebody took names away from an index.
+    pub(in crate::sim) fn spoil_names(&mut self) {
+        self.queues.values_mut().for_each(|queue| queue.named = false);
+    }
+
+    /// Whether the queue's name is in the index of its shard.
+    pub(in crate::sim) fn is_named(&self, queue: usize) -> bool {
+        self.queues.get(&queue).is_some_and(|queue| queue.named)
     }
 
     pub(in crate::sim) fn is_spoiled(&self, key: Key) -> bool {
@@ -437,8 +454,10 @@ impl Ledger {
         }
         *self.accepted.entry(instance).or_default() += 1;
         let queue = self.queue_mut(queue);
-        queue.born = true;
+        let newborn = !std::mem::replace(&mut queue.born, true);
         queue.counts.published += 1;
+        queue.named = true;
+        self.births += u64::from(newborn);
         let job = Job {
             phase: Phase::Waiting { due: entry.due.counted_from(now) },
             since: now.floor_ms(),

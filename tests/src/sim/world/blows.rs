@@ -52,10 +52,14 @@ impl World<'_> {
             Strikes::FlushAll => self.flush_all(),
             Strikes::Garble { node, verb, how } => self.nodes[node].garbles.push((verb, how)),
             Strikes::Step { node, down_ms, ms } => {
-                self.crash(node, down_ms);
+                let tends = self.tending();
+                if tends.is_some() {
+                    self.marks.reach("a clock steps while who tended is down");
+                }
+                self.crash(tends.unwrap_or(node), down_ms);
                 self.jump_redis(ms);
             }
-            Strikes::Panic { node, down_ms } => self.panic(node, down_ms),
+            Strikes::Panic { node, down_ms } => self.panic(node, down_ms)?,
             Strikes::Visit { queue, count } => self.visit(queue, count)?,
             Strikes::Spoil { .. } => {}
         }
@@ -76,7 +80,7 @@ impl World<'_> {
         if self.ledger.accepted().next().is_some() {
             self.marks.reach("a full Redis is emptied");
         }
-        self.flushed = true;
+        self.unopened = true;
         self.store.clear();
         self.hear_again();
         let before = std::mem::take(&mut self.ledger);
@@ -86,9 +90,13 @@ impl World<'_> {
 
     /// The engine of the process, or of the next one that runs jobs, is gone. The driver tells the handlers that their jobs
     /// are lost.
-    fn panic(&mut self, node: usize, down_ms: u64) {
+    fn panic(&mut self, node: usize, down_ms: u64) -> Checked {
         let mut processes = (node..self.nodes.len()).chain(0..node);
         let node = processes.find(|node| !self.nodes[*node].running.is_empty()).unwrap_or(node);
+        self.end_engine(node, down_ms)
+    }
+
+    pub(super) fn end_engine(&mut self, node: usize, down_ms: u64) -> Checked {
         if !self.nodes[node].running.is_empty() {
             self.marks.reach("an engine panics with jobs in hand");
         }
@@ -96,7 +104,9 @@ impl World<'_> {
         self.crash(node, down_ms);
         if self.slips(Slip::PanicUntold) {
             self.nodes[node].running = running;
+            return Ok(());
         }
+        running.into_values().try_for_each(|(key, fence)| self.check_abandoned(key, fence))
     }
 
     /// Nobody answers for what was written over, but all else of the queue goes on. What is lost so no failover takes back.
@@ -114,7 +124,8 @@ impl World<'_> {
             Spoil::Key { name } => {
                 let Some((_, key)) = Spoil::KEYS.iter().find(|(known, _)| known == name) else { return };
                 match key {
-                    Key::Agenda | Key::Queues | Key::Waiting => {}
+                    Key::Agenda | Key::Waiting => {}
+                    Key::Queues => self.ledger.spoil_names(),
                     key => {
                         let lost = self.ledger.spoil_queue(queue, *key == Key::Meta);
                         self.witness.loses(lost);
@@ -122,9 +133,17 @@ impl World<'_> {
                 }
                 Damage::Foreign { key: *key, text: "x".into() }
             }
-            Spoil::Name => Damage::Unnamed,
+            Spoil::Name => {
+                self.ledger.spoil_names();
+                Damage::Unnamed
+            }
+            Spoil::Config => {
+                self.unopened = true;
+                Damage::Unopened
+            }
         };
         self.spoiled = true;
+        self.marks.reach("a value is written over");
         self.store.damage(&names::queue(queue), &damage);
         self.redis.log = None;
     }
@@ -135,6 +154,7 @@ impl World<'_> {
             return Ok(());
         }
         self.marks.reach("many processes come and go");
+        self.visited.insert(queue);
         let queue = names::queue(queue);
         for number in 0..count {
             let engine = Identity(self.handlers.any());

@@ -34,6 +34,7 @@ impl World<'_> {
             self.revive(node);
         });
         self.anchor_us = self.now_us.max(self.last_act_us);
+        self.tended_us = self.now_us;
         self.at(self.anchor_us + 2 * LOOK_US, What::Settled);
     }
 
@@ -82,6 +83,7 @@ impl World<'_> {
             return Ok(());
         }
         self.resume()?;
+        self.check_tended()?;
         let left = self.ledger.unfinished();
         for (_, due) in &left {
             let due_us = (due.0.saturating_sub(EPOCH_MS) * 1000).saturating_add_signed(-self.redis.ahead_us);
@@ -115,6 +117,21 @@ impl World<'_> {
         Ok(())
     }
 
+    /// Somebody tends what is overdue, whoever held the lease before, and whatever else has yet to come.
+    fn check_tended(&mut self) -> Checked {
+        if !self.is_overdue() {
+            self.tended_us = self.now_us;
+        }
+        let since_us = self.tended_us.max(self.last_act_us);
+        ensure!(
+            !self.is_late(since_us),
+            "what is overdue is tended",
+            "nobody tends what is on the agenda since {} ms",
+            since_us / 1000
+        );
+        Ok(())
+    }
+
     /// What callers paused is resumed, as often as an earlier request of theirs still pauses it.
     fn resume(&mut self) -> Checked {
         if self.nodes[0].engine.is_none() {
@@ -133,7 +150,7 @@ impl World<'_> {
         if !dump.keys().any(|key| key.ends_with(":dead")) {
             let first = &self.nodes[0].config;
             let look_ms = first.pump_lease_ms + first.poll_ms + 2 * first.flight_ms;
-            self.after(if self.flushed { look_ms * 1000 } else { 0 }, What::Drain);
+            self.after(if self.unopened { look_ms * 1000 } else { 0 }, What::Drain);
             return Ok(());
         }
         let late = self.is_late(self.settled_us.unwrap_or(self.now_us));

@@ -166,6 +166,10 @@ impl World<'_> {
         }
         let moved = |reply: &Reply| matches!(reply, Reply::Refused(why) if why.asks_for_another_server());
         let dropped = replies.iter().any(moved);
+        let nonsense = replies.iter().any(|reply| matches!(reply, Reply::Broken(_)));
+        if nonsense && self.slips(Slip::NonsenseEnds) {
+            return self.end_engine(node, 1_000);
+        }
         self.with(node, |engine, now| engine.handle_replies(now, ticket, replies))?;
         if dropped && !self.slips(Slip::DemotedKept) {
             self.reset(node);
@@ -188,7 +192,7 @@ impl World<'_> {
             return Ok(Reply::Refused(Refusal::NoScript));
         }
         let now = self.redis_now();
-        let reply = self.store.execute(now, command);
+        let (births, reply) = (self.ledger.births, self.store.execute(now, command));
         self.tell_redis(command, &reply);
         self.ledger.observe(now, command, &reply, &mut self.witness, &mut self.marks)?;
         self.check_told(now, command, &reply)?;
@@ -198,7 +202,9 @@ impl World<'_> {
         if let Some(log) = &mut self.redis.log {
             log.push((now, command.clone(), reply.clone()));
         }
-        for notice in self.store.heard() {
+        let notices = self.store.heard();
+        self.check_announced(births, &notices)?;
+        for notice in notices {
             self.notify(&notice);
         }
         self.meddle(command, &reply);

@@ -1,7 +1,10 @@
 //! What must be true whenever somebody looks, and at the end.
 
 use bytes::Bytes;
-use delayline_core::{Command, Engine, Fence, Phase, QueueName, Reply, State, UnixMicros};
+use delayline_core::{
+    Command, Engine, Fence, Identity, Phase, QueueName, Reply, Session, State, UnixMicros, Wakeup,
+};
+use delayline_embedded::Notice;
 
 use super::World;
 use crate::sim::model::{Checked, Key, ensure, key_of};
@@ -10,6 +13,13 @@ use crate::{Contents, Dump};
 
 /// What notices and round trips take, if a burst of jobs comes one by one.
 const PUNCTUAL_MS: u64 = 400;
+/// How long sessions are kept, and late ones are spared, at most, and leases that they remember last.
+const SESSIONS_US: i64 = 660_000_000;
+/// So many visitors come then, one after the other.
+const LATE_VISITORS: usize = 30;
+const VISIT_US: i64 = 2_000_000;
+/// So few sessions are not swept.
+const KEPT_SESSIONS: usize = 64;
 
 impl World<'_> {
     /// What is accepted is there, and nothing else; counters add up; sizes equal a recount; the agenda is never late.
@@ -18,6 +28,7 @@ impl World<'_> {
         for queue in 0..self.queues.len() {
             self.check_counters(&dump, queue)?;
             self.check_jobs(&dump, queue)?;
+            self.check_named(&dump, queue)?;
             if !self.witness.set_back && !self.spoiled {
                 self.check_agenda(&dump, queue)?;
             }
@@ -143,6 +154,23 @@ impl World<'_> {
         Ok(())
     }
 
+    /// What was published to or tended is in the index of its shard, whatever that lost before.
+    fn check_named(&self, dump: &Dump, queue: usize) -> Checked {
+        let name = names::queue(queue);
+        let keys = self.keys.queue_keys(&name);
+        let there = hash(dump, &keys[1]).is_some_and(|index| index.contains_key(name.as_str().as_bytes()));
+        ensure!(there || !self.ledger.is_named(queue), "a queue is in its index", "{name} is not");
+        Ok(())
+    }
+
+    /// Who tends is told of a queue that came to be.
+    pub(super) fn check_announced(&self, births: u64, notices: &[Notice]) -> Checked {
+        let heads = |notice: &Notice| matches!(notice.wakeup, Wakeup::Head(..));
+        let told = notices.iter().any(heads) || !self.nodes.iter().any(|node| node.hears);
+        ensure!(told || self.ledger.births == births, "a queue that comes to be is announced", "it was not");
+        Ok(())
+    }
+
     fn check_agenda(&self, dump: &Dump, queue: usize) -> Checked {
         let (now, name) = (self.redis_now().floor_ms().0, names::queue(queue));
         let keys = self.keys.queue_keys(&name);
@@ -170,11 +198,30 @@ impl World<'_> {
         dump.keys().filter(in_use).cloned().collect()
     }
 
+    /// The living process that holds the lease of a shard.
+    pub(super) fn tending(&mut self) -> Option<usize> {
+        let dump = self.store.dump();
+        let leases = dump.iter().filter(|(key, _)| key.ends_with(":lease"));
+        let holders = leases.filter_map(|(_, text)| match text {
+            Contents::Text(text) => std::str::from_utf8(text).ok()?.split(' ').next()?.parse().ok(),
+            _ => None,
+        });
+        let live = |holder| Some(*self.live.get(&holder)?);
+        holders.filter_map(live).find(|node| self.nodes[*node].engine.is_some())
+    }
+
+    /// Whether something on an agenda is overdue.
+    pub(super) fn is_overdue(&mut self) -> bool {
+        let (now, dump) = (self.redis_now().floor_ms().0, self.store.dump());
+        let agendas = dump.keys().filter(|key| key.ends_with(":agenda"));
+        agendas.filter_map(|key| members(&dump, key).next()).any(|(_, at)| at < now)
+    }
+
     /// Whoever tends shards fixes their number again where it was lost.
     pub(super) fn check_config(&mut self) -> Checked {
         let fixed = self.store.dump().contains_key(self.keys.config());
         ensure!(
-            fixed || !self.flushed || self.is_cron_alone(),
+            fixed || !self.unopened || self.is_cron_alone(),
             "the shards agree",
             "their number was not fixed again"
         );
@@ -195,7 +242,40 @@ impl World<'_> {
         }
         let dump = self.store.dump();
         self.check_forwarded(&dump)?;
-        for (key, contents) in &dump {
+        self.check_left(&dump)?;
+        self.check_sessions()
+    }
+
+    /// Who comes when sessions were kept long enough sweeps them: no more are left than those of a while, and a handful.
+    fn check_sessions(&mut self) -> Checked {
+        let visited: Vec<QueueName> =
+            std::mem::take(&mut self.visited).into_iter().map(names::queue).collect();
+        for queue in visited {
+            self.redis.ahead_us += SESSIONS_US;
+            for _ in 0..LATE_VISITORS {
+                self.redis.ahead_us += VISIT_US;
+                let session = Session { engine: Identity(self.handlers.any()), lane: 0, sequence: 1 };
+                let (count, lease_ms, max_bytes, wakeable) = (0, 1_000, 1_000, false);
+                let queue = queue.clone();
+                let visit = Command::Reserve { queue, session, count, lease_ms, max_bytes, wakeable };
+                let now = self.redis_now();
+                self.store.execute(now, &visit);
+            }
+            let dump = self.store.dump();
+            let is_session = |field: &&Bytes| field.len() == 14 && field[0] == b's';
+            let sessions = hash(&dump, &self.keys.queue_keys(&queue)[2])
+                .map_or(0, |meta| meta.keys().filter(is_session).count());
+            ensure!(
+                sessions <= KEPT_SESSIONS + LATE_VISITORS,
+                "sessions stay bounded",
+                "{queue} keeps {sessions} after all but {LATE_VISITORS} ended"
+            );
+        }
+        Ok(())
+    }
+
+    fn check_left(&self, dump: &Dump) -> Checked {
+        for (key, contents) in dump {
             let kept = ["config", ":meta", "queues", "lease"].iter().any(|name| key.ends_with(name));
             let forwarded = matches!(contents, Contents::List(_) | Contents::Stream(_));
             let waits_for_the_dead =
