@@ -236,9 +236,9 @@ impl Ledger {
         }
     }
 
-    /// The first job of the queue that is there, of this number or one above it.
+    /// The first job of the queue that must be there, of this number or one above it.
     pub(in crate::sim) fn job_from(&self, queue: usize, job: u32) -> Option<u32> {
-        self.jobs.range((queue, job)..=(queue, u32::MAX)).next().map(|((_, job), _)| *job)
+        self.certain(queue).find(|there| *there >= job)
     }
 
     /// Nobody answers for the job any more, nor for what the queue counts.
