@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::idle::{Idle, alone};
 use super::wire::Wire;
 
 /// How long it waits for an answer.
@@ -12,9 +13,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long it rests between two jobs.
 const REST: Duration = Duration::from_millis(20);
 
-/// A client that publishes a job, takes it and acknowledges it, on a connection of each job's own.
+/// A client that publishes a job, takes it and acknowledges it, on a connection of each job's own, and asks a server that
+/// does nothing else between two jobs.
 pub(super) struct Good {
     to: SocketAddr,
+    idle: Idle,
     seen: Seen,
 }
 
@@ -22,35 +25,58 @@ pub(super) struct Good {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
     /// How long each request took that was answered as it should be.
-    pub(super) took: Vec<Duration>,
+    pub(super) took: Times,
+    /// How long the idle server took: what the machine costs, whatever the service does.
+    pub(super) idle: Times,
     /// What was wrong with others.
     pub(super) failures: Vec<String>,
 }
 
-impl Seen {
-    /// The time within which so many of a hundred requests were answered.
-    pub(super) fn percentile(&self, hundredth: usize) -> Duration {
-        let mut took = self.took.clone();
+/// How long things took.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Times(Vec<Duration>);
+
+impl Times {
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The time within which so many of a hundred ended.
+    pub(super) fn percentile(&self, hundredth: usize) -> Option<Duration> {
+        let mut took = self.0.clone();
         took.sort_unstable();
-        let at = (took.len() * hundredth / 100).min(took.len().saturating_sub(1));
-        took.get(at).copied().unwrap_or(Duration::MAX)
+        took.get((took.len() * hundredth / 100).min(took.len().checked_sub(1)?)).copied()
     }
 }
 
 impl Good {
     pub(super) fn new(to: SocketAddr) -> Good {
-        Good { to, seen: Seen::default() }
+        Good { to, idle: Idle::start(), seen: Seen::default() }
     }
 
-    /// Works for that long, and answers what it saw.
+    /// Works for that long on a thread of its own, so that it waits for none of the attackers' tasks, and answers what it
+    /// saw.
     pub(super) async fn work_for(mut self, length: Duration) -> Seen {
-        self.seen = Seen::default();
-        let end = Instant::now() + length;
-        while Instant::now() < end {
-            self.work().await;
-            sleep(REST).await;
+        let working = move || {
+            self.seen = Seen::default();
+            alone(async move {
+                let end = Instant::now() + length;
+                while Instant::now() < end {
+                    self.work().await;
+                    self.look_at_idle().await;
+                    sleep(REST).await;
+                }
+                self.seen
+            })
+        };
+        tokio::task::spawn_blocking(working).await.expect("the good client does not panic")
+    }
+
+    async fn look_at_idle(&mut self) {
+        let begun = Instant::now();
+        if self.idle.ask().await.is_ok() {
+            self.seen.idle.0.push(begun.elapsed());
         }
-        self.seen
     }
 
     pub(super) async fn work(&mut self) {
@@ -85,7 +111,7 @@ impl Good {
         if !matches!(answer.status, 200 | 201) {
             return Err(format!("{path}: {} {}", answer.status, answer.body));
         }
-        self.seen.took.push(begun.elapsed());
+        self.seen.took.0.push(begun.elapsed());
         Ok(answer.body)
     }
 }

@@ -142,10 +142,11 @@ async fn leave_unread(wire: &mut Wire, number: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Publishes a job so that there is something to be lost, asks for it many times, and is gone.
+/// Publishes a job so that there is something to be lost, asks for it many times, for longer than the attack lasts, and is
+/// gone.
 async fn take_and_leave(wire: &mut Wire) -> io::Result<u16> {
     let published = wire.ask("POST", &format!("/v1/queues/{LEFT}/jobs"), "a body").await?;
-    let take = wire.head("POST", &format!("/v1/take?queue={LEFT}&wait=1m"), "Content-Length: 0\r\n");
+    let take = wire.head("POST", &format!("/v1/take?queue={LEFT}&wait=1m&lease=1h"), "Content-Length: 0\r\n");
     wire.send(take.repeat(10).as_bytes()).await?;
     Ok(published.status)
 }

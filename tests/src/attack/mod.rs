@@ -1,6 +1,7 @@
 //! Attacks on the service from one address of this machine, and what a good client at another sees meanwhile.
 
 mod good;
+mod idle;
 mod kind;
 mod report;
 mod target;
@@ -8,7 +9,6 @@ mod wire;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::task::JoinSet;
@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 pub use kind::Attack;
 pub use report::{Report, Tally};
-use target::Target;
+pub use target::{State, Target};
 
 use good::Good;
 
@@ -47,7 +47,7 @@ const WARM: usize = 50;
 /// # Panics
 /// If the service does not start, or cannot be looked at.
 pub async fn run(attack: Attack, options: &Options) -> Report {
-    let target = Arc::new(Target::start(options));
+    let target = Arc::new(Target::start(&options.program, options.descriptors));
     let mut report = Report::new(attack, target.descriptors());
     let mut good = Good::new(target.address());
     for _ in 0..WARM {
@@ -61,24 +61,26 @@ pub async fn run(attack: Attack, options: &Options) -> Report {
     for number in 0..(attack.attackers() / options.part).max(1) {
         attackers.spawn(attack.go_on(number, target.address(), tally.clone(), end));
     }
-    let most_kib = Arc::new(AtomicU64::new(0));
-    let sampler = tokio::spawn(sample(target.clone(), most_kib.clone()));
     report.good = good.await.expect("the good client does not panic");
     report.during = target.state();
     attackers.shutdown().await;
     report.back = came_back(&target, &report).await;
-    sampler.abort();
     report.after = target.state();
-    report.most_kib = most_kib.load(Ordering::Relaxed);
-    report.left_leased = good::leased(target.address(), kind::LEFT).await;
+    report.most_kib = target.most_kib();
+    report.left_leased = left_leased(&target).await;
     report.told = tally;
     report
 }
 
-async fn sample(target: Arc<Target>, most_kib: Arc<AtomicU64>) {
+/// How many jobs are leased to clients that have left, as soon as there are none or once it has been waited for that.
+async fn left_leased(target: &Target) -> Result<u64, String> {
+    let end = Instant::now() + BACK_WITHIN;
     loop {
-        most_kib.fetch_max(target.state().kib, Ordering::Relaxed);
-        sleep(Duration::from_millis(20)).await;
+        let left = good::leased(target.address(), kind::LEFT).await;
+        if left == Ok(0) || Instant::now() >= end {
+            return left;
+        }
+        sleep(Duration::from_millis(50)).await;
     }
 }
 

@@ -4,9 +4,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::Attack;
 use super::good::Seen;
-use super::target::State;
+use super::{Attack, State};
 
 /// The most memory that a service may take, whatever is done to it.
 const MOST_KIB: u64 = 300 << 10;
@@ -32,7 +31,7 @@ pub struct Report {
     pub(super) most_kib: u64,
     /// How long after the attack all was as before.
     pub(super) back: Option<Duration>,
-    /// How many jobs are leased to clients that have left: an answer may be on its way when its client goes.
+    /// How many jobs stay leased to clients that have left.
     pub(super) left_leased: Result<u64, String>,
     pub(super) told: Arc<Tally>,
 }
@@ -92,7 +91,7 @@ impl Report {
     }
 
     /// The first line of a table, whose other lines are reports.
-    pub const HEAD: &str = "attack           descriptors  good  failed   p50 ms   p99 ms   max ms  RSS MiB: before, most, after  \
+    pub const HEAD: &str = "attack           descriptors  good  failed   p50 ms   p99 ms   max ms  idle p99  RSS MiB: before, most, after  \
                             back s  leased  attackers were told";
 
     /// What must not be, whatever the machine is like.
@@ -109,13 +108,19 @@ impl Report {
             let (before, after) = (self.before, self.after);
             wrong.push(format!("not back to the start: {before:?} before, {after:?} after"));
         }
+        if self.left_leased != Ok(0) {
+            wrong.push(format!("jobs stay leased to clients that have left: {:?}", self.left_leased));
+        }
         wrong
     }
 
-    /// Says so if more than one in a hundred of the good client's requests took longer.
+    /// Says so if more than one in a hundred of the good client's requests took longer; and what an idle server took.
     pub fn slower_than(&self, limit: Duration) -> Option<String> {
-        let p99 = self.good.percentile(99);
-        (p99 > limit).then(|| format!("the good client's p99 is {p99:?}, more than {limit:?}"))
+        let [p99, idle] = [&self.good.took, &self.good.idle].map(|times| times.percentile(99));
+        let slow = p99.is_none_or(|p99| p99 > limit);
+        slow.then(|| {
+            format!("the good client's p99 is {p99:?}, more than {limit:?}; an idle server's {idle:?}")
+        })
     }
 }
 
@@ -123,11 +128,11 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (good, name) = (&self.good, format!("{:?}", self.attack));
         write!(f, "{name:<15}  {:>11}  {:>4}  {:>6}", self.limit, good.took.len(), good.failures.len())?;
+        let ms = |took: Option<Duration>| took.map_or(f64::NAN, |took| took.as_secs_f64() * 1e3);
         for hundredth in [50, 99, 100] {
-            let ms =
-                if good.took.is_empty() { f64::NAN } else { good.percentile(hundredth).as_secs_f64() * 1e3 };
-            write!(f, "  {ms:>7.1}")?;
+            write!(f, "  {:>7.1}", ms(good.took.percentile(hundredth)))?;
         }
+        write!(f, "  {:>8.1}", ms(good.idle.percentile(99)))?;
         let [before, most, after] = [self.before.kib, self.most_kib, self.after.kib].map(|kib| kib >> 10);
         let back = self.back.map_or("never".to_owned(), |back| format!("{:.1}", back.as_secs_f64()));
         let left = self.left_leased.as_ref().map_or("?".to_owned(), u64::to_string);

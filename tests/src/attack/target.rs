@@ -1,17 +1,16 @@
 use std::fs::{self, File};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::Options;
 use crate::scratch::Scratch;
 use crate::{Process, RedisServer, until};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A service in a process of its own, on a Redis of its own.
-pub(super) struct Target {
+pub struct Target {
     process: Process,
     address: SocketAddr,
     _redis: RedisServer,
@@ -20,22 +19,25 @@ pub(super) struct Target {
 
 /// What the service has.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct State {
+pub struct State {
     /// Memory in use.
-    pub(super) kib: u64,
+    pub kib: u64,
     /// Open descriptors.
-    pub(super) descriptors: usize,
+    pub descriptors: usize,
 }
 
 impl Target {
-    pub(super) fn start(options: &Options) -> Target {
+    /// Starts `program serve` with so many descriptors, or fewer where the system allows fewer.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn start(program: &Path, descriptors: u64) -> Target {
         let redis = RedisServer::plain();
         let scratch = Scratch::new("attack");
         let log = scratch.path().join("log");
-        let limit = options.descriptors;
         let mut command = Command::new("sh");
-        command.args(["-c", &format!("ulimit -n {limit} 2>/dev/null; exec \"$0\" \"$@\"")]);
-        command.arg(&options.program).args(["serve", "--listen", "127.0.0.1:0", "--redis", &redis.url()]);
+        command.args(["-c", &format!("ulimit -n {descriptors} 2>/dev/null; exec \"$0\" \"$@\"")]);
+        command.arg(program).args(["serve", "--listen", "127.0.0.1:0", "--redis", &redis.url()]);
         command.env("NO_COLOR", "1").env_remove("RUST_LOG");
         command.stdin(Stdio::null()).stderr(File::create(&log).expect("a log file"));
         let mut process = Process::start(&mut command);
@@ -50,24 +52,49 @@ impl Target {
         Target { process, address, _redis: redis, _scratch: scratch }
     }
 
-    pub(super) fn address(&self) -> SocketAddr {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// How many descriptors it may open.
-    pub(super) fn descriptors(&self) -> u64 {
+    ///
+    /// # Panics
+    /// If the system does not say.
+    pub fn descriptors(&self) -> u64 {
         let limits = self.read("limits");
         let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
         let hard = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
         hard.expect("a limit of descriptors")
     }
 
-    pub(super) fn state(&self) -> State {
-        let status = self.read("status");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    /// What it has now.
+    ///
+    /// # Panics
+    /// If it is gone.
+    pub fn state(&self) -> State {
         let descriptors = fs::read_dir(self.path("fd")).expect("its descriptors").count();
-        State { kib: kib.expect("the service is gone"), descriptors }
+        State { kib: self.kib("VmRSS:"), descriptors }
+    }
+
+    /// The most memory that it ever had.
+    ///
+    /// # Panics
+    /// If it is gone.
+    pub fn most_kib(&self) -> u64 {
+        self.kib("VmHWM:")
+    }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    fn kib(&self, line: &str) -> u64 {
+        let status = self.read("status");
+        let line = status.lines().find_map(|has| has.strip_prefix(line));
+        let kib = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        kib.expect("the service is gone")
     }
 
     fn read(&self, file: &str) -> String {

@@ -4,6 +4,7 @@
 
 mod attack;
 mod audit;
+mod bodies;
 mod chaos;
 mod cost;
 mod deployment;
