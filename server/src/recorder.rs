@@ -57,11 +57,48 @@ fn recorder() -> Option<&'static PrometheusHandle> {
 }
 
 fn build() -> Result<PrometheusHandle, BuildError> {
-    let recorder = PrometheusBuilder::new()
-        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
-        .set_buckets_for_metric(Matcher::Full("delayline_attempts".to_owned()), &ATTEMPTS)?
-        .idle_timeout(MetricKindMask::COUNTER | MetricKindMask::HISTOGRAM, Some(IDLE))
-        .install_recorder()?;
+    let recorder = builder(IDLE)?.install_recorder()?;
     metrics::describe();
     Ok(recorder)
+}
+
+/// Of recorders whose series end when they were not used for so long, unless they are gauges, which are set once.
+fn builder(idle: Duration) -> Result<PrometheusBuilder, BuildError> {
+    let builder = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
+        .set_buckets_for_metric(Matcher::Full("delayline_attempts".to_owned()), &ATTEMPTS)?;
+    Ok(builder.idle_timeout(MetricKindMask::COUNTER | MetricKindMask::HISTOGRAM, Some(idle)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use ::metrics::{counter, gauge, histogram, with_local_recorder};
+
+    use super::*;
+
+    #[test]
+    fn series_that_nobody_uses_end_and_others_stay() {
+        let recorder = builder(Duration::from_millis(200)).unwrap().build_recorder();
+        let handle = recorder.handle();
+        with_local_recorder(&recorder, || {
+            counter!("idle_total", "queue" => "q").increment(1);
+            histogram!("idle_seconds", "queue" => "q").record(0.1);
+            gauge!("set").set(1.0);
+            let said = handle.render();
+            assert!(said.contains("idle_total{") && said.contains("idle_seconds_count{"), "{said}");
+            let begun = Instant::now();
+            loop {
+                counter!("used_total").increment(1);
+                let said = handle.render();
+                assert!(said.contains("used_total") && said.contains("set 1"), "{said}");
+                if !said.contains("idle_") {
+                    return;
+                }
+                assert!(begun.elapsed() < Duration::from_secs(60), "{said}");
+                std::thread::yield_now();
+            }
+        });
+    }
 }
