@@ -2,22 +2,28 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{BodyDataStream, HttpBody};
+use axum::body::{Body, BodyDataStream, HttpBody};
 use axum::extract::{FromRequest, Request};
 use axum::http::header;
+use axum::http::request::Parts;
 use bytes::{Bytes, BytesMut};
 use delayline_http::Problem;
 use delayline_http::body::{DOCUMENT_BYTES, JSON_BYTES, document_too_large, json_too_large, unexpected};
 use futures_util::{Stream, StreamExt, stream};
+use tokio::task::yield_now;
 use tokio::time::timeout;
 
 use crate::app::Shared;
+use crate::limits::Patience;
 use crate::lines::{Line, Lines};
-use crate::peers::{NoRoom, Peer};
+use crate::peers::{NoRoom, Peer, Peers};
 use crate::rejection::Rejection;
 
 /// How long what is left of a body is read that nobody wants: until then its sender may not look for the answer.
 const LINGER: Duration = Duration::from_secs(2);
+
+/// How much of a body is read before others have their turn.
+const TURN: usize = 256 << 10;
 
 /// The body of a request, on its way.
 pub(crate) struct Inbound {
@@ -28,6 +34,8 @@ pub(crate) struct Inbound {
     is_held_back: bool,
     peer: Arc<Peer>,
     patience: Duration,
+    /// How many bytes were read since others had their turn.
+    turn: usize,
 }
 
 /// Why a body was not read.
@@ -60,18 +68,28 @@ impl FromRequest<Shared> for Inbound {
 
     async fn from_request(request: Request, app: &Shared) -> Result<Inbound, Infallible> {
         let (parts, body) = request.into_parts();
-        let peer = app.peers.of(&parts);
-        Ok(Inbound {
-            announced: body.size_hint().lower(),
-            is_held_back: parts.headers.contains_key(header::EXPECT),
-            chunks: body.into_data_stream(),
-            peer,
-            patience: app.patience.body,
-        })
+        Ok(Inbound::of(&parts, body, &app.peers, app.patience))
     }
 }
 
 impl Inbound {
+    /// The body of a request that came over one of the connections.
+    pub(crate) fn of(parts: &Parts, body: Body, peers: &Arc<Peers>, patience: Patience) -> Inbound {
+        Inbound {
+            announced: body.size_hint().lower(),
+            is_held_back: parts.headers.contains_key(header::EXPECT),
+            chunks: body.into_data_stream(),
+            peer: peers.of(parts),
+            patience: patience.body,
+            turn: 0,
+        }
+    }
+
+    /// How many bytes it says it has, or has at least.
+    pub(crate) fn announced(&self) -> usize {
+        usize::try_from(self.announced).unwrap_or(usize::MAX)
+    }
+
     /// The whole body, if it has at most `limit` bytes. What says that it has more is not read.
     pub(crate) async fn whole(mut self, limit: usize) -> Result<Bytes, Unread> {
         let read = self.read(limit).await;
@@ -85,23 +103,39 @@ impl Inbound {
         if self.announced > limit as u64 {
             return Err(Unread::TooLarge);
         }
-        let mut read = BytesMut::new();
+        // Room for the whole at once: what grows is there twice for a while.
+        let mut read = BytesMut::with_capacity(self.announced());
         while let Some(chunk) = self.next().await? {
             if read.len() + chunk.len() > limit {
                 return Err(Unread::TooLarge);
             }
-            self.peer.holds(chunk.len()).await.map_err(|NoRoom| Unread::NoRoom)?;
+            self.holds(chunk.len()).await?;
             read.extend_from_slice(&chunk);
         }
         Ok(read.freeze())
     }
 
+    /// So many bytes of it stay in memory.
+    pub(crate) async fn holds(&mut self, bytes: usize) -> Result<(), Unread> {
+        self.peer.holds(bytes).await.map_err(|NoRoom| Unread::NoRoom)
+    }
+
+    /// None of it stays in memory.
+    pub(crate) fn releases(&self) {
+        self.peer.releases();
+    }
+
     /// What comes next, unless it does not come.
-    async fn next(&mut self) -> Result<Option<Bytes>, Unread> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Unread> {
+        if self.turn >= TURN {
+            self.turn = 0;
+            yield_now().await;
+        }
         let reading = self.peer.reads();
         let chunk = timeout(self.patience, self.chunks.next()).await;
         drop(reading);
         let chunk = chunk.map_err(|_| Unread::TooSlow(self.patience))?;
+        self.turn += chunk.as_ref().map_or(0, |chunk| chunk.as_ref().map_or(0, Bytes::len));
         chunk.transpose().map_err(Unread::Broken)
     }
 
@@ -116,7 +150,7 @@ impl Inbound {
                 }
                 match body.next().await? {
                     Some(chunk) => {
-                        body.peer.holds(chunk.len()).await.map_err(|NoRoom| Unread::NoRoom)?;
+                        body.holds(chunk.len()).await?;
                         lines.push(&chunk);
                     }
                     None => return Ok(lines.last().map(|(_, line)| (line, (body, lines)))),

@@ -32,6 +32,9 @@ use self::faults::Faults;
 use self::item::{Encoding, Item};
 use self::refusal::Refusal;
 use self::request::Request;
+use crate::body::Inbound;
+use crate::limits::Patience;
+use crate::peers::Peers;
 
 const ENCODING: &str = "upstash-encoding";
 const FORMAT: &str = "upstash-response-format";
@@ -45,6 +48,8 @@ pub(crate) struct Endpoint {
     upstream: Upstream,
     requests: AtomicU64,
     faults: Option<Faults>,
+    peers: Arc<Peers>,
+    patience: Patience,
     closing: watch::Receiver<bool>,
 }
 
@@ -55,10 +60,12 @@ impl Endpoint {
         admin: bool,
         upstream: Upstream,
         faults: bool,
+        (peers, patience): (Arc<Peers>, Patience),
         closing: watch::Receiver<bool>,
     ) -> Endpoint {
         let faults = faults.then(Faults::default);
-        Endpoint { token, admin, upstream, requests: AtomicU64::new(0), faults, closing }
+        let requests = AtomicU64::new(0);
+        Endpoint { token, admin, upstream, requests, faults, peers, patience, closing }
     }
 
     /// Every path is a route: it may be a command. A browser may ask from these origins.
@@ -73,6 +80,7 @@ impl Endpoint {
     async fn answer(&self, request: axum::extract::Request) -> Result<Response, Refusal> {
         let (parts, body) = request.into_parts();
         self.token.check(&parts)?;
+        let body = Inbound::of(&parts, body, &self.peers, self.patience);
         let body = request::whole(body).await?;
         if let Some(faults) = self.faults.as_ref().filter(|_| parts.uri.path() == FAULTS) {
             return faults.control(&parts.method, &body, self.requests.load(Ordering::Relaxed));

@@ -1,7 +1,9 @@
 use std::future::Future;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use axum::Router;
+use bytesize::ByteSize;
 use clap::Args;
 use delayline_tokio::Span;
 use tokio::sync::watch;
@@ -36,6 +38,9 @@ pub struct Rest {
     /// How long a request may wait for Redis
     #[arg(long, value_name = "TIME", default_value = "10s", env = "DELAYLINE_REST_TIMEOUT")]
     timeout: Span,
+    /// The most bytes of bodies in memory, of all requests together
+    #[arg(long, value_name = "SIZE", default_value = "192MiB", env = "DELAYLINE_REST_MAX_BODY_MEMORY")]
+    max_body_memory: ByteSize,
     /// Let clients do more than read and write data: CONFIG, FLUSHALL, all that the Redis user may
     #[arg(long)]
     allow_admin: bool,
@@ -57,11 +62,22 @@ pub struct Rest {
 pub struct RestServer {
     listener: Listener,
     router: Router,
+    peers: Arc<Peers>,
+    patience: Patience,
     close: watch::Sender<bool>,
     redis: String,
 }
 
 impl Rest {
+    fn peers(&self) -> Result<Arc<Peers>, Failure> {
+        let bytes = self.max_body_memory.as_u64();
+        if bytes < 1 << 20 {
+            return Err(Failure::Usage("--max-body-memory must be 1MiB at least".to_owned()));
+        }
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        Ok(Peers::new(limits::max_connections(None), bytes, 0))
+    }
+
     /// Serves until it is told to stop, by SIGTERM or ctrl-c; told twice, it waits for nothing.
     pub(crate) async fn run(&self, redis: &Redis) -> Result<(), Failure> {
         let stop = Stop::listen()?;
@@ -88,8 +104,11 @@ impl RestServer {
         let close = watch::Sender::new(false);
         let redis = upstream.address().to_owned();
         let token = rest.token.clone();
-        let endpoint = Endpoint::new(token, rest.allow_admin, upstream, rest.faults, close.subscribe());
-        Ok(RestServer { listener, router: endpoint.router(&rest.cors), close, redis })
+        let (peers, patience) = (rest.peers()?, Patience::default());
+        let clients = (Arc::clone(&peers), patience);
+        let endpoint =
+            Endpoint::new(token, rest.allow_admin, upstream, rest.faults, clients, close.subscribe());
+        Ok(RestServer { listener, router: endpoint.router(&rest.cors), peers, patience, close, redis })
     }
 
     /// Where it listens.
@@ -99,14 +118,13 @@ impl RestServer {
 
     /// Answers requests until `stop` ends; then takes no new ones, and finishes the others.
     pub async fn run_until(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Failure> {
-        let RestServer { listener, router, close, redis } = self;
+        let RestServer { listener, router, peers, patience, close, redis } = self;
         let version = env!("CARGO_PKG_VERSION");
         tracing::info!(
             "delayline {version} listening on http://{}, commands go to {redis}",
             listener.address()
         );
-        let peers = Peers::new(limits::max_connections(None), 0, 0);
-        listener.serve(router, peers, Patience::default(), close, stop).await;
+        listener.serve(router, peers, patience, close, stop).await;
         Ok(())
     }
 }

@@ -1,8 +1,12 @@
+use std::time::Duration;
+
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use delayline_tokio::Span;
 use serde_json::json;
 use thiserror::Error;
+
+use crate::body::Unread;
 
 /// Why a request, or one command of a pipeline, was not carried out, in words that begin as Redis's errors do.
 #[derive(Debug, Error)]
@@ -15,6 +19,10 @@ pub(crate) enum Refusal {
     TooLarge { limit: usize, bytes: usize },
     #[error("ERR the body broke off: {0}")]
     Broken(axum::Error),
+    #[error("ERR no byte of the body came for {0:?}: send it without pauses")]
+    Slow(Duration),
+    #[error("ERR bodies take all the memory that they may: try again, or send less at once")]
+    NoRoom,
     #[error("ERR the body cannot be read as {expected}: {why}")]
     Json { expected: &'static str, why: serde_json::Error },
     #[error("ERR empty command")]
@@ -46,9 +54,22 @@ impl Refusal {
         match self {
             Refusal::Token => StatusCode::UNAUTHORIZED,
             Refusal::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Refusal::Unreachable { .. } | Refusal::Lost { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::Slow(_) => StatusCode::REQUEST_TIMEOUT,
+            Refusal::NoRoom | Refusal::Unreachable { .. } | Refusal::Lost { .. } => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Refusal::Late { .. } => StatusCode::GATEWAY_TIMEOUT,
             _ => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
+impl From<Unread> for Refusal {
+    fn from(unread: Unread) -> Refusal {
+        match unread {
+            Unread::TooSlow(patience) => Refusal::Slow(patience),
+            Unread::NoRoom | Unread::TooLarge => Refusal::NoRoom,
+            Unread::Broken(error) => Refusal::Broken(error),
         }
     }
 }

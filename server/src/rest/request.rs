@@ -1,12 +1,11 @@
-use axum::body::{Body, HttpBody};
 use axum::http::Uri;
 use bytes::{Bytes, BytesMut};
-use futures_util::StreamExt;
 use percent_encoding::percent_decode_str;
 
 use super::command::Command;
 use super::refusal::Refusal;
 use super::token::Token;
+use crate::body::Inbound;
 
 /// The most bytes of a request, as on most plans of Upstash.
 const LIMIT: usize = 10 << 20;
@@ -36,16 +35,17 @@ impl Request {
 }
 
 /// The whole body. One that is too large is read to its end too, else its sender might never read why it is refused.
-pub(crate) async fn whole(body: Body) -> Result<Bytes, Refusal> {
+pub(crate) async fn whole(mut body: Inbound) -> Result<Bytes, Refusal> {
     // Room for the whole at once: what grows is for a while there twice.
-    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(LIMIT);
-    let (mut read, mut bytes) = (BytesMut::with_capacity(announced.min(LIMIT)), 0);
-    let mut chunks = body.into_data_stream();
-    while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(Refusal::Broken)?;
+    let (mut read, mut bytes) = (BytesMut::with_capacity(body.announced().min(LIMIT)), 0);
+    while let Some(chunk) = body.next().await? {
         bytes += chunk.len();
         if bytes <= LIMIT {
+            body.holds(chunk.len()).await?;
             read.extend_from_slice(&chunk);
+        } else {
+            read = BytesMut::new();
+            body.releases();
         }
     }
     if bytes > LIMIT { Err(Refusal::TooLarge { limit: LIMIT, bytes }) } else { Ok(read.freeze()) }

@@ -3,10 +3,12 @@ use std::time::{Duration, Instant};
 use delayline_tokio::redis::{Client, Value, cmd};
 use reqwest::Method;
 use serde_json::json;
+use tokio::net::TcpStream;
 
 use crate::eventually;
+use crate::raw::Raw;
 use crate::redis_server::RedisServer;
-use crate::rest_endpoint::RestEndpoint;
+use crate::rest_endpoint::{RestEndpoint, TOKEN};
 use crate::service::send;
 
 #[tokio::test]
@@ -50,6 +52,36 @@ async fn a_request_has_an_answer_within_the_time_and_a_script_without_end_is_kil
     assert!(says.contains("did not answer within 1s") && says.contains("not known whether"), "{says}");
     eventually("others are served", async || (rest.get("/set/k/v").await.status == 200).then_some(())).await;
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn bodies_that_are_silent_make_way_for_those_that_come() {
+    let redis = RedisServer::start(&[]).await;
+    let rest = RestEndpoint::with(&redis, &["--max-body-memory", "4MiB"]).await;
+    let mut silent = Vec::new();
+    for _ in 0..12 {
+        let mut raw = Raw(TcpStream::connect(rest.base.strip_prefix("http://").unwrap()).await.unwrap());
+        raw.write(format!(
+            "POST / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: {}\r\n\r\n",
+            2 << 20
+        ))
+        .await;
+        let sent = raw.try_write(&vec![b' '; (2 << 20) - 1]);
+        let _ = tokio::time::timeout(Duration::from_secs(2), sent).await;
+        silent.push(raw);
+    }
+    let command = json!(["SET", "k", "x".repeat(900_000)]);
+    eventually("a large body finds room", async || {
+        let answer = rest.ask(command.clone()).await;
+        assert!([200, 503].contains(&answer.status.as_u16()), "{answer:?}");
+        (answer.status == 200).then_some(())
+    })
+    .await;
+    let mut closed = 0;
+    for mut raw in silent {
+        closed += u32::from(raw.rest().await.is_empty());
+    }
+    assert!(closed > 0, "they found room all by themselves");
 }
 
 #[tokio::test]
