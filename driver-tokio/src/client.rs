@@ -201,6 +201,14 @@ impl Client {
         outcomes.collect()
     }
 
+    /// Gives jobs back that were taken, as if they had not been: no attempt is spent. It waits for nothing, so it can be
+    /// called where something is dropped; if Redis does not hear of it, their leases end by themselves.
+    pub fn give_back(&self, leases: Vec<Lease>) {
+        if !leases.is_empty() {
+            let _ = self.office.desk.signals.send(Signal::GiveBack(leases));
+        }
+    }
+
     /// Renews a lease, to last so long from now: 1 s to 24 h.
     pub async fn extend(&self, lease: Lease, by: Duration) -> Result<Extended, Error> {
         match self.office.request(Ask::Extend { lease, lease_ms: millis(by) }).await? {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use delayline_core::{
-    Answer, Ask, Held, Job, Millis, NewJob, QueueName, Request, Take, Token, Verdict, Wakeup,
+    Answer, Ask, Held, Job, Lease, Millis, NewJob, QueueName, Request, Take, Token, Verdict, Wakeup,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
@@ -57,7 +57,7 @@ pub(crate) enum Signal {
     },
     Forget(Token),
     /// Jobs that were handed out to nobody.
-    GiveBack(Vec<Job>),
+    GiveBack(Vec<Lease>),
     /// A test wants to see the engine panic.
     Panic,
     /// A test wants to know when nothing more is to be done at this time.
@@ -341,11 +341,16 @@ impl Drop for Awaited<'_> {
         }
         self.answered.close();
         let signal = match self.answered.try_recv() {
-            Ok(Ok(Answer::Taken(jobs))) => Signal::GiveBack(jobs),
+            Ok(Ok(Answer::Taken(jobs))) => Signal::GiveBack(leases(jobs)),
             _ => Signal::Forget(self.token),
         };
         let _ = self.desk.signals.send(signal);
     }
+}
+
+/// The leases of jobs that were handed out.
+pub(crate) fn leases(jobs: Vec<Job>) -> Vec<Lease> {
+    jobs.into_iter().map(|job| job.lease).collect()
 }
 
 impl Bell {

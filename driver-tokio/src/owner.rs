@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 
 use delayline_core::recording::Recorded;
 use delayline_core::{
-    Answer, Ask, Backlogged, Credit, Due, Event, Held, Job as Delivery, Millis, NewJob, QueueName, Refusal,
-    Request, Token, Verdict, Wakeup,
+    Answer, Ask, Backlogged, Credit, Due, Event, Held, Job as Delivery, Lease, Millis, NewJob, QueueName,
+    Refusal, Request, Token, Verdict, Wakeup,
 };
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use crate::Error;
 use crate::clock::{Alarm, Clock};
 use crate::held::HeldTime;
-use crate::inbox::{Inboxes, Life, Order, Question, Reply, Signal, Stop, Want};
+use crate::inbox::{Inboxes, Life, Order, Question, Reply, Signal, Stop, Want, leases};
 use crate::link::{Landed, Link};
 use crate::meters::{Kind, Meters};
 use crate::runner::{Runner, Running};
@@ -286,7 +286,7 @@ impl Owner {
                 self.waiters.remove(&token);
                 engine.forget(now, token);
             }
-            Signal::GiveBack(jobs) => self.give_back(engine, jobs),
+            Signal::GiveBack(leases) => self.give_back(engine, leases),
         }
     }
 
@@ -299,7 +299,7 @@ impl Owner {
                     self.count_answer(about, answer);
                 }
                 if let Err(Ok(Answer::Taken(jobs))) = waiter.send(answer) {
-                    self.give_back(engine, jobs);
+                    self.give_back(engine, leases(jobs));
                 }
             }
             Event::Run(delivery) => self.start(engine, delivery),
@@ -383,10 +383,10 @@ impl Owner {
     }
 
     /// Releases jobs that nobody waits for, unspent.
-    fn give_back(&mut self, engine: &mut Recorded, jobs: Vec<Delivery>) {
+    fn give_back(&mut self, engine: &mut Recorded, leases: Vec<Lease>) {
         let now = self.clock.now();
-        for job in jobs {
-            let ask = Ask::Settle { lease: job.lease, verdict: Verdict::Release };
+        for lease in leases {
+            let ask = Ask::Settle { lease, verdict: Verdict::Release };
             let token = self.own_token();
             if engine.request(now, token, Request { ask, timeout_ms: GIVE_BACK_MS }).is_err() {
                 tracing::warn!("no room to give a job back: its lease will end");

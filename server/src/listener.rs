@@ -10,8 +10,9 @@ use std::time::Duration;
 use axum::Router;
 use delayline_http::Problem;
 use socket2::{SockRef, TcpKeepalive};
-use tokio::net::{TcpListener, TcpStream, lookup_host};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, lookup_host};
 use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::{unconstrained, yield_now};
 use tokio::time::sleep;
 
 use self::stream::Stream;
@@ -26,6 +27,10 @@ pub(crate) const GRACE: Duration = Duration::from_secs(10);
 const REFUSED_AT_ONCE: usize = 64;
 /// How long one of them is listened to.
 const REFUSED_WITHIN: Duration = Duration::from_secs(1);
+/// How many connections wait to be accepted: as many as the system allows, which is less.
+const BACKLOG: u32 = 16_384;
+/// How many connections are accepted before others have their turn: as many as wait at most, on most systems.
+const ADMITTED_AT_ONCE: u32 = 4_096;
 /// How long nothing is accepted after the system had no descriptor, or no memory, for it.
 const PAUSE: Duration = Duration::from_millis(50);
 /// When a client is asked whether it is still there, if it says nothing.
@@ -58,7 +63,7 @@ impl Listener {
         if let Some(reachable) = reachable.filter(|_| !exposed) {
             return Err(Failure::Exposed(*reachable));
         }
-        let tcp = TcpListener::bind(&*addresses).await.map_err(refused)?;
+        let tcp = listen(&addresses).map_err(refused)?;
         let address = tcp.local_addr()?;
         Ok(Listener { tcp, address })
     }
@@ -81,7 +86,8 @@ impl Listener {
         let refusing = Arc::new(Semaphore::new(REFUSED_AT_ONCE));
         let hall = Hall { router, peers, patience, closing, refusing, open, warned: Seldom::default() };
         tokio::select! {
-            () = hall.receive(&self.tcp) => {}
+            // However busy the others are, all who wait are let in at once: else the system turns away who comes next.
+            () = unconstrained(hall.receive(&self.tcp)) => {}
             () = stop => {}
         }
         drop(self.tcp);
@@ -101,15 +107,22 @@ impl Listener {
 impl Hall {
     /// Serves whoever connects; never ends.
     async fn receive(&self, tcp: &TcpListener) {
+        let mut admitted = 0;
         loop {
             match tcp.accept().await {
-                Ok((stream, from)) => self.admit(stream, from),
+                Ok((stream, from)) => {
+                    self.admit(stream, from);
+                    admitted += 1;
+                    if admitted % ADMITTED_AT_ONCE == 0 {
+                        yield_now().await;
+                    }
+                }
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
                     if self.warned.is_due("not accepted").is_some() {
                         tracing::warn!(%error, "connections cannot be accepted");
                     }
-                    self.peers.close_most_silent(|_| true);
+                    self.peers.make_room_for_anybody();
                     sleep(PAUSE).await;
                 }
             }
@@ -119,7 +132,7 @@ impl Hall {
     fn admit(&self, stream: TcpStream, from: SocketAddr) {
         let _ = stream.set_nodelay(true);
         let _ = SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(PROBED_AFTER));
-        if !self.peers.make_room() {
+        if !self.peers.make_room(from) {
             return self.refuse(stream, from);
         }
         let stream = Arc::new(stream);
@@ -157,6 +170,27 @@ fn too_many() -> Problem {
     let detail = "all connections are in use by requests that wait for the service: try again, or raise \
                   --max-connections";
     Problem::later("too_many_connections", detail)
+}
+
+/// Listens on the first address that can be had.
+fn listen(addresses: &[SocketAddr]) -> io::Result<TcpListener> {
+    let mut failed = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for address in addresses {
+        match listen_on(*address) {
+            Ok(tcp) => return Ok(tcp),
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
+}
+
+fn listen_on(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // Elsewhere it would let another process listen there too.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// Whether it was no fault of the listener's.

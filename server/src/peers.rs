@@ -1,9 +1,10 @@
 //! Who is connected, and what each takes of what all share.
 
 mod bodies;
+mod connections;
+mod handout;
 mod takes;
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,18 +16,22 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 pub(crate) use self::bodies::NoRoom;
+pub(crate) use self::handout::Handout;
 pub(crate) use self::takes::TooManyTakes;
 
 use self::bodies::Bodies;
+use self::connections::Connections;
 use self::takes::Takes;
 
 /// How often a connection is looked at that has sent more than was asked for.
 const LOOKED_AT_EVERY: Duration = Duration::from_secs(1);
+/// Which part of all connections is closed at once, where there is no room: looking for them costs less each.
+const CLOSED_AT_ONCE: usize = 64;
 
 /// The connections of a service.
 pub(crate) struct Peers {
     begun: Instant,
-    connected: Mutex<BTreeMap<u64, Arc<Peer>>>,
+    connected: Mutex<Connections>,
     numbers: AtomicU64,
     max_connections: usize,
     bodies: Bodies,
@@ -48,6 +53,7 @@ pub(crate) struct Peer {
     /// How many of those wait for their own bodies.
     reading: AtomicU32,
     held: bodies::Held,
+    unsent: handout::Unsent,
     closing: Notify,
 }
 
@@ -97,6 +103,7 @@ impl Peers {
             served: AtomicU32::new(0),
             reading: AtomicU32::new(0),
             held: bodies::Held::default(),
+            unsent: handout::Unsent::default(),
             closing: Notify::new(),
         };
         peer.is_active();
@@ -108,30 +115,35 @@ impl Peers {
         self.max_connections
     }
 
-    /// Makes room for one more connection, if need be by closing the one that has been silent longest, of those that the
-    /// service does nothing for.
-    pub(crate) fn make_room(&self) -> bool {
-        self.connected().len() < self.max_connections || self.close_most_silent(|_| true)
+    /// Makes room for one more connection from there, if need be by closing some that the service does nothing for: of the
+    /// client that has most, and not of one that has fewer than the one that comes.
+    pub(crate) fn make_room(&self, from: SocketAddr) -> bool {
+        let mut connected = self.connected();
+        if connected.len() < self.max_connections {
+            return true;
+        }
+        let own = connected.of_client(client(from.ip()));
+        connected.close_some(own, (self.max_connections / CLOSED_AT_ONCE).max(1))
+    }
+
+    /// Makes room for whoever comes, though there are fewer connections than there may be.
+    pub(crate) fn make_room_for_anybody(&self) {
+        let mut connected = self.connected();
+        let part = (connected.len() / CLOSED_AT_ONCE).max(1);
+        connected.close_some(0, part);
     }
 
     /// Closes the connection that has been silent longest, of those that the service waits for and that are `such`.
-    pub(crate) fn close_most_silent(&self, such: impl Fn(&Peer) -> bool) -> bool {
-        let mut connected = self.connected();
-        let waited_for = connected.values().filter(|peer| !peer.is_served() && such(peer));
-        let silent = waited_for.min_by_key(|peer| peer.active_ms.load(Relaxed)).map(|peer| peer.number);
-        let Some(peer) = silent.and_then(|number| connected.remove(&number)) else { return false };
-        peer.closing.notify_one();
-        true
+    fn close_most_silent(&self, such: impl Fn(&Peer) -> bool) {
+        self.connected().close_most_silent(such);
     }
 
     /// Closes every connection.
     pub(crate) fn close_all(&self) {
-        for peer in std::mem::take(&mut *self.connected()).into_values() {
-            peer.closing.notify_one();
-        }
+        self.connected().close_all();
     }
 
-    fn connected(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Peer>>> {
+    fn connected(&self) -> MutexGuard<'_, Connections> {
         self.connected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -167,7 +179,7 @@ impl Peer {
 
     /// Its connection counts as one of the service's.
     pub(crate) fn connected(self: &Arc<Peer>) -> Connected {
-        self.peers.connected().insert(self.number, Arc::clone(self));
+        self.peers.connected().insert(self);
         Connected(Arc::clone(self))
     }
 
@@ -216,7 +228,8 @@ fn client(address: IpAddr) -> IpAddr {
 
 impl Drop for Connected {
     fn drop(&mut self) {
-        self.0.peers.connected().remove(&self.0.number);
+        self.0.peers.connected().remove(self.0.number);
+        self.0.takes_back();
     }
 }
 

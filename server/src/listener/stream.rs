@@ -106,7 +106,9 @@ impl AsyncWrite for Stream {
         true
     }
 
+    /// hyper asks for this once all that it has was written.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.peer.has_all();
         Poll::Ready(Ok(()))
     }
 

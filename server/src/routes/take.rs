@@ -1,8 +1,7 @@
 use std::time::Duration;
 
-use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use delayline_http::{Options, Problem, Taken, named};
 use delayline_tokio::{QueueName, Span};
@@ -12,7 +11,7 @@ use super::options::Said;
 use super::sender::Sender;
 use crate::app::Shared;
 use crate::body::Empty;
-use crate::peers::TooManyTakes;
+use crate::peers::{Handout, TooManyTakes};
 use crate::rejection::Rejection;
 
 const QUEUES_MAX: usize = 64;
@@ -26,7 +25,8 @@ struct Jobs {
     jobs: Vec<Taken>,
 }
 
-/// Hands out jobs. Whoever disconnects drops this future, and with it what it was to be given: that costs a job nothing.
+/// Hands out jobs. Whoever disconnects drops this future, and with it what it was to be given, or else leaves an answer that
+/// is not written: that costs a job nothing.
 pub(super) async fn take(
     State(app): State<Shared>,
     Said(mut options): Said,
@@ -41,15 +41,20 @@ pub(super) async fn take(
     let _waiting = if wait.0 > 0 { peer.waits().map_err(too_many)? } else { None };
     let taking = app.client.take(queues).count(count);
     let taking = taking.wait(Duration::from_millis(wait.0)).lease(Duration::from_millis(lease.0));
-    let jobs = tokio::select! {
+    let jobs = tokio::select! { biased;
+        () = peer.gone() => Vec::new(),
         jobs = taking.into_future() => jobs?,
         () = app.closing() => Vec::new(),
-        () = peer.gone() => Vec::new(),
     };
     if jobs.is_empty() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    Ok(Json(Jobs { jobs: jobs.into_iter().map(Taken::from).collect() }).into_response())
+    let leases = jobs.iter().map(|job| job.lease.clone()).collect();
+    let handout = Handout::new(app.client.clone(), leases);
+    let jobs = Jobs { jobs: jobs.into_iter().map(Taken::from).collect() };
+    let written = serde_json::to_vec(&jobs).map_err(Problem::broken)?;
+    let body = peer.body_of(written.into(), handout);
+    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
 fn too_many(TooManyTakes { most }: TooManyTakes) -> Problem {

@@ -175,6 +175,21 @@ async fn when_connections_run_out_the_longest_silent_one_makes_way() {
 }
 
 #[tokio::test]
+async fn when_connections_run_out_those_of_others_make_way_for_none_of_who_has_most() {
+    let service = Service::with(&["--max-connections", "20"]).await;
+    let mut own = Raw::connect(&service).await;
+    own.write(head("GET /healthz", "", 0)).await;
+    assert_eq!(own.answer().await.status, 200);
+    let mut others = Vec::new();
+    for _ in 0..100 {
+        others.push(Raw::connect_from(OTHER, &service).await);
+    }
+    assert!(others[0].is_closed().await && others[50].is_closed().await);
+    own.write(head("GET /healthz", "", 0)).await;
+    assert_eq!(own.answer().await.status, 200);
+}
+
+#[tokio::test]
 async fn when_all_connections_wait_for_the_service_the_next_is_told_so() {
     let service = Service::with(&["--max-connections", "3"]).await;
     let mut waiting = Vec::new();
@@ -220,22 +235,6 @@ async fn a_client_has_so_many_takes_waiting_and_others_do_not_notice() {
         (take(&service, OTHER, "1ms").await.answer().await.status == 204).then_some(())
     })
     .await;
-}
-
-#[tokio::test]
-async fn five_thousand_takes_wait_and_those_of_others_are_served() {
-    let service = Service::start().await;
-    let clients = (0..5).map(|n| IpAddr::V4(Ipv4Addr::new(127, 0, 1, n)));
-    let mut waiting = Vec::new();
-    for client in clients {
-        for _ in 0..1_000 {
-            waiting.push(take(&service, client, "5m").await);
-        }
-    }
-    let answer = service.post("/v1/take?queue=another", "").await;
-    assert_eq!(answer.status, 204, "{answer:?}");
-    service.publish("another", "a").await;
-    assert_eq!(service.take("another").await["id"], "a");
 }
 
 #[tokio::test]

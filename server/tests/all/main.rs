@@ -3,6 +3,8 @@
 mod bad_input;
 mod batch;
 mod command_line;
+#[cfg(target_os = "linux")]
+mod crowd;
 mod dead;
 mod doctor;
 mod doctor_deployment;

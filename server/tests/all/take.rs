@@ -4,6 +4,8 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::eventually;
+use crate::raw::Raw;
 use crate::service::{Service, text};
 
 #[tokio::test]
@@ -72,6 +74,41 @@ async fn who_hangs_up_costs_a_job_nothing() {
             .post(&format!("/v1/leases/{}/ack", text(&job["lease"])), "")
             .await
             .is(200, json!({ "status": "ok" }));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_written_whole_gives_its_jobs_back() {
+    let service = Service::with(&["--max-payload", "4MiB"]).await;
+    for n in 0..8 {
+        let published = service.post(&format!("/v1/queues/q/jobs?id=job-{n}"), vec![b'x'; 4 << 20]).await;
+        assert_eq!(published.status, 201);
+    }
+    let mut raw = Raw::connect_with_little_room(&service).await;
+    raw.write(
+        "POST /v1/take?queue=q&count=8&lease=1h HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n",
+    )
+    .await;
+    eventually("the jobs are taken", async || (service.sizes("q").await[2] == 8).then_some(())).await;
+    drop(raw);
+    eventually("the jobs are given back", async || (service.sizes("q").await == [8, 0, 0, 0]).then_some(()))
+        .await;
+    let job = service.take("q").await;
+    assert_eq!((&job["id"], &job["attempt"]), (&json!("job-0"), &json!(1)));
+}
+
+#[tokio::test]
+async fn the_jobs_of_answers_that_were_written_stay_with_who_closes_the_connection() {
+    let service = Service::start().await;
+    for n in 0..20 {
+        service.publish("q", &format!("job-{n}")).await;
+        let mut raw = Raw::connect(&service).await;
+        raw.write("POST /v1/take?queue=q HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n").await;
+        let lease = text(&raw.answer().await.json["jobs"][0]["lease"]);
+        drop(raw);
+        service.get("/healthz").await;
+        let acked = service.post(&format!("/v1/leases/{lease}/ack"), "").await;
+        acked.is(200, json!({ "status": "ok" }));
     }
 }
 
