@@ -53,7 +53,7 @@ pub(crate) struct Peer {
     /// How many of those wait for their own bodies.
     reading: AtomicU32,
     held: bodies::Held,
-    unsent: handout::Unsent,
+    handouts: handout::Handouts,
     closing: Notify,
 }
 
@@ -103,7 +103,7 @@ impl Peers {
             served: AtomicU32::new(0),
             reading: AtomicU32::new(0),
             held: bodies::Held::default(),
-            unsent: handout::Unsent::default(),
+            handouts: handout::Handouts::default(),
             closing: Notify::new(),
         };
         peer.is_active();
@@ -191,6 +191,7 @@ impl Peer {
     /// A request has come.
     pub(crate) fn serves(self: &Arc<Peer>) -> Serving {
         self.requests.fetch_add(1, Relaxed);
+        self.asks_more();
         self.also_serves()
     }
 
@@ -229,7 +230,6 @@ fn client(address: IpAddr) -> IpAddr {
 impl Drop for Connected {
     fn drop(&mut self) {
         self.0.peers.connected().remove(self.0.number);
-        self.0.takes_back();
     }
 }
 

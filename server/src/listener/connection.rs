@@ -1,4 +1,5 @@
 use std::convert::Infallible;
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -52,12 +53,20 @@ pub(super) async fn serve(
             }
         }
     };
-    tokio::select! {
-        done = ended => if let Err(error) = done {
-            tracing::debug!(%error, "a connection broke off");
-        },
-        () = peer.closing() => tracing::debug!("a connection was closed that was silent"),
-    }
+    let is_broken = tokio::select! {
+        done = ended => done.inspect_err(|error| tracing::debug!(%error, "a connection broke off")).is_err_and(is_broken),
+        () = peer.closing() => {
+            tracing::debug!("a connection was closed that was silent");
+            false
+        }
+    };
+    peer.is_over(is_broken);
+}
+
+/// Whether the client broke the connection, with answers unread.
+fn is_broken(error: hyper::Error) -> bool {
+    let why = std::error::Error::source(&error).and_then(|why| why.downcast_ref::<io::Error>());
+    why.is_some_and(|why| matches!(why.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe))
 }
 
 async fn is_true(closing: &mut watch::Receiver<bool>) {

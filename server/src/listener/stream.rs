@@ -79,6 +79,9 @@ impl AsyncRead for Stream {
                     buf.advance(read);
                     this.unread.stop();
                     this.peer.is_active();
+                    if read > 0 {
+                        this.peer.goes_on();
+                    }
                     if !this.peer.has_request() {
                         this.head.start(this.patience.header);
                     }

@@ -16,9 +16,19 @@ pub(crate) struct Handout {
     leases: Vec<Lease>,
 }
 
-/// What is in an answer that the system does not have whole yet.
+/// The handouts of a connection's answers that may not have been read.
 #[derive(Default)]
-pub(super) struct Unsent(Mutex<Vec<Handout>>);
+pub(super) struct Handouts(Mutex<Unread>);
+
+#[derive(Default)]
+struct Unread {
+    /// The system does not have the whole answer yet.
+    unsent: Vec<Handout>,
+    /// The system has it, and the client has sent nothing since.
+    sent: Vec<Handout>,
+    /// The client had asked for more before it could read them.
+    is_pipelined: bool,
+}
 
 /// The body of an answer that hands leases out: they are the client's once the system has all of it.
 struct HandingOut {
@@ -43,8 +53,8 @@ impl Drop for Handout {
     }
 }
 
-impl Unsent {
-    fn handouts(&self) -> MutexGuard<'_, Vec<Handout>> {
+impl Handouts {
+    fn unread(&self) -> MutexGuard<'_, Unread> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -57,12 +67,30 @@ impl Peer {
 
     /// The system has all that was answered so far.
     pub(crate) fn has_all(&self) {
-        self.unsent.handouts().drain(..).for_each(Handout::is_delivered);
+        let Unread { unsent, sent, .. } = &mut *self.handouts.unread();
+        sent.append(unsent);
     }
 
-    /// Nothing more is answered.
-    pub(super) fn takes_back(&self) {
-        let unsent = std::mem::take(&mut *self.unsent.handouts());
+    /// The client sends something: it has read what was sent.
+    pub(crate) fn goes_on(&self) {
+        let mut unread = self.handouts.unread();
+        unread.sent.drain(..).for_each(Handout::is_delivered);
+        unread.is_pipelined = false;
+    }
+
+    /// Another request begins.
+    pub(super) fn asks_more(&self) {
+        let mut unread = self.handouts.unread();
+        unread.is_pipelined |= !unread.sent.is_empty();
+    }
+
+    /// Nothing more is answered. A client that had asked for more and broke the connection did not read what it was sent;
+    /// who closes it otherwise may have.
+    pub(crate) fn is_over(&self, is_broken: bool) {
+        let Unread { unsent, sent, is_pipelined } = std::mem::take(&mut *self.handouts.unread());
+        if !(is_broken && is_pipelined) {
+            sent.into_iter().for_each(Handout::is_delivered);
+        }
         drop(unsent);
     }
 
@@ -101,7 +129,7 @@ impl HttpBody for HandingOut {
             return Poll::Ready(Some(Err(left)));
         }
         match &self.peer.stream {
-            Some(_) => self.peer.unsent.handouts().push(handout),
+            Some(_) => self.peer.handouts.unread().unsent.push(handout),
             None => handout.is_delivered(),
         }
         Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.bytes)))))

@@ -66,8 +66,8 @@ async fn bodies_that_are_silent_make_way_for_those_that_come() {
             2 << 20
         ))
         .await;
-        let sent = raw.try_write(&vec![b' '; (2 << 20) - 1]);
-        let _ = tokio::time::timeout(Duration::from_secs(2), sent).await;
+        let body = vec![b' '; (2 << 20) - 1];
+        let _ = tokio::time::timeout(Duration::from_secs(2), raw.try_write(&body)).await;
         silent.push(raw);
     }
     let command = json!(["SET", "k", "x".repeat(900_000)]);
