@@ -4,11 +4,13 @@
 --       then per lease: id, fence, verdict, after ms, reason.
 --       Verdicts: A ack, N nack, S snooze, R release, B bury. Snooze and release give the attempt back
 -- Returns: ok, us (empty if all were acks), a letter per lease: o done, d done and the job is dead,
---          e done and the job had expired, g gone, s stale, r repeat
+--          e done and the job had expired, g gone, s stale, r repeat, or the first verdict where it was another
 -- Repeat: g after an ack, r after any other verdict
 -- Calls: 6 all acks, to 13 mixed (+3 to 5 tidy, +2 wake, +1 head)
 -- First write: ZREM (runs at maxmemory)
 local REASON_BYTES = 1024
+-- The flags of a state tell which verdict it was: times VERDICT, above all others.
+local VERDICT, PLACE, FIRST = 32, {N = 1, S = 2, R = 3, B = 4}, {'N', 'S', 'R', 'B'}
 
 local tidy, timed = ARGV[2] == '1', ARGV[2] == '1'
 local ids = {}
@@ -24,7 +26,6 @@ end
 
 local function waits(id, s, due)
   s.phase = 'W'
-  flag(s, BY_VERDICT, true)
   s.due = due
   keeps(id, s)
   enters('due', id, due)
@@ -33,7 +34,6 @@ local function waits(id, s, due)
 end
 
 local function buried(id, s, reason)
-  flag(s, BY_VERDICT, true)
   dies(id, s, reason)
   return 'd'
 end
@@ -58,11 +58,17 @@ local verdicts = {
   B = function(id, s, _, reason) return buried(id, s, reason) end,
 }
 
+-- A verdict under this lease was carried out before: that one stands.
+local function again(s, verdict)
+  local first = FIRST[math.floor(s.flags / VERDICT)]
+  return first and first ~= verdict and first or 'r'
+end
+
 local function settle(i, id, s)
   local fence, verdict = tonumber(ARGV[5 * i - 1]), ARGV[5 * i]
   if not s then return 'g' end
   if s.phase ~= 'L' or s.fence ~= fence then
-    return s.fence == fence and has(s.flags, BY_VERDICT) and 'r' or 's'
+    return s.fence == fence and has(s.flags, BY_VERDICT) and again(s, verdict) or 's'
   end
   leaves('leased', id)
   if verdict == 'A' then
@@ -74,6 +80,8 @@ local function settle(i, id, s)
     expires(id, s)
     return 'e'
   end
+  flag(s, BY_VERDICT, true)
+  s.flags = s.flags % VERDICT + VERDICT * PLACE[verdict]
   return verdicts[verdict](id, s, tonumber(ARGV[5 * i + 1]), string.sub(ARGV[5 * i + 2], 1, REASON_BYTES))
 end
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     DELAY_MAX_MS, Fence, Identity, Invalid, JobId, QueueConfig, QueueName, Reason, Shard, Shards, Span,
-    UnixMicros, UnixMs,
+    UnixMicros, UnixMs, VerdictKind,
 };
 
 /// One request to the store: a script, or a plain Redis command that the engine needs beside them.
@@ -284,6 +284,19 @@ pub enum Settlement {
         /// Why.
         reason: Reason,
     },
+}
+
+impl Settlement {
+    /// Which verdict it is.
+    pub fn verdict(&self) -> VerdictKind {
+        match self {
+            Settlement::Ack => VerdictKind::Ack,
+            Settlement::Nack { .. } => VerdictKind::Nack,
+            Settlement::Snooze { .. } => VerdictKind::Snooze,
+            Settlement::Release { .. } => VerdictKind::Release,
+            Settlement::Bury { .. } => VerdictKind::Bury,
+        }
+    }
 }
 
 /// Where a queue forwards its due jobs to.

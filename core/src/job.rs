@@ -242,6 +242,34 @@ pub enum Verdict {
     },
 }
 
+/// A verdict, whatever it says beside its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub enum VerdictKind {
+    Ack,
+    Nack,
+    Snooze,
+    Release,
+    Bury,
+}
+
+impl VerdictKind {
+    /// Those after which there is still a job, in the order in which its state numbers them.
+    pub(crate) const LEAVING: [VerdictKind; 4] =
+        [VerdictKind::Nack, VerdictKind::Snooze, VerdictKind::Release, VerdictKind::Bury];
+
+    /// Its name, as the HTTP API has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            VerdictKind::Ack => "ack",
+            VerdictKind::Nack => "nack",
+            VerdictKind::Snooze => "snooze",
+            VerdictKind::Release => "release",
+            VerdictKind::Bury => "bury",
+        }
+    }
+}
+
 impl Verdict {
     pub(crate) fn settlement(self, retry_ms: u64) -> Settlement {
         match self {

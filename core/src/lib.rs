@@ -116,7 +116,7 @@ pub use fence::Fence;
 pub use identity::{Identity, NotAnIdentity};
 pub use inspected::{Contents, Inspected};
 pub use invalid::Invalid;
-pub use job::{ATTEMPTS, DELAY_MAX_MS, Job, NewJob, Take, TooLarge, Verdict};
+pub use job::{ATTEMPTS, DELAY_MAX_MS, Job, NewJob, Take, TooLarge, Verdict, VerdictKind};
 pub use job_id::{JobId, JobIds};
 pub use keyspace::Keyspace;
 pub use lease::{Lease, LeaseError};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Backoff, Ceiling, Command, Fence, Forward, Identity, JobId, Place, QueueConfig, QueueName, Refusal,
-    Shards, State, UnixMicros, UnixMs,
+    Shards, State, UnixMicros, UnixMs, VerdictKind,
 };
 
 /// What the store answered to one [`Command`](crate::Command).
@@ -210,8 +210,10 @@ pub enum SettleOutcome {
     Gone,
     /// The lease is another's, or has ended.
     Stale,
-    /// A verdict under this lease was carried out before.
+    /// This verdict was carried out before, under this lease.
     Repeat,
+    /// Another verdict was carried out before, under this lease, and stands: this one.
+    Conflict(VerdictKind),
 }
 
 /// What became of one lease of an extend.

@@ -3,7 +3,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Fence, Reason, UnixMs};
+use crate::{Fence, Reason, UnixMs, VerdictKind};
 
 /// What Redis keeps of a job that was delivered at least once, or died: fixed-width text, then the last reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +52,10 @@ impl State {
     pub const EXPIRED: u8 = 8;
     /// The job came here by a verdict under `fence`.
     pub const BY_VERDICT: u8 = 16;
+    /// The verdict by which the job came here, times this, is above all other flags.
+    const VERDICT: u8 = 32;
+    /// Where that is kept.
+    pub const VERDICTS: u8 = 0xe0;
 
     /// Reads the text; `None` if scripts would not write it.
     pub fn parse(text: &[u8]) -> Option<State> {
@@ -74,6 +78,20 @@ impl State {
         };
         let delay = state.extension.len() == 8 && digits(&state.extension, 10);
         (delay || !state.has(State::LOST_DELAY)).then_some(state)
+    }
+
+    /// The verdict by which the job came here, if it is one that leaves a state.
+    pub fn verdict(&self) -> Option<VerdictKind> {
+        VerdictKind::LEAVING.get(usize::from(self.flags / State::VERDICT).checked_sub(1)?).copied()
+    }
+
+    /// The same state, by this verdict, which is no ack: that leaves none.
+    #[must_use]
+    pub fn judged(self, verdict: VerdictKind) -> State {
+        let place = VerdictKind::LEAVING.iter().position(|kind| *kind == verdict);
+        let place = place.and_then(|place| u8::try_from(place + 1).ok()).unwrap_or(0);
+        let flags = self.flags % State::VERDICT + place * State::VERDICT;
+        State { flags: flags | State::BY_VERDICT, ..self }
     }
 
     /// Whether `flag` is set.

@@ -96,6 +96,8 @@ bugs! {
     ForwardsTwice "forwards-twice",
     /// A job published due wakes nobody.
     NoWakeOnPublish "no-wake-on-publish",
+    /// A verdict that comes after another one is answered as its repeat.
+    ConflictTakenForRepeat "conflict-taken-for-repeat",
     /// A job whose state cannot be read is put back to wait, for ever.
     BrokenStateWaits "broken-state-waits",
     /// A lower bound of lease ends that cannot be read is taken for none.

@@ -3,7 +3,6 @@ use std::collections::BTreeMap;
 use delayline_core::{Fence, JobId, Phase, Reason, Reply, SettleOutcome, Settlement, State, UnixMs};
 
 use crate::bug::Bug;
-use crate::changes::set_flag;
 use crate::meta::Lo;
 use crate::script::Script;
 
@@ -44,8 +43,9 @@ impl Script<'_> {
         };
         let fenced = state.fence != fence && !self.planted(Bug::AckWithoutFenceCheck);
         if state.phase != Phase::Leased || fenced {
-            let repeat = state.fence == fence && state.has(State::BY_VERDICT);
-            return (if repeat { SettleOutcome::Repeat } else { SettleOutcome::Stale }, Some(state));
+            let before = state.fence == fence && state.has(State::BY_VERDICT);
+            let outcome = if before { self.again(&state, settlement) } else { SettleOutcome::Stale };
+            return (outcome, Some(state));
         }
         self.changes.out.leased.push(id.clone());
         if *settlement == Settlement::Ack {
@@ -58,8 +58,17 @@ impl Script<'_> {
             self.expires(id, Some(state), due);
             return (SettleOutcome::Expired, None);
         }
-        let (outcome, state) = self.judge(id, settlement, state);
+        let (outcome, state) = self.judge(id, settlement, state.judged(settlement.verdict()));
         (outcome, Some(state))
+    }
+
+    /// A verdict under this lease was carried out before: that one stands.
+    fn again(&self, state: &State, settlement: &Settlement) -> SettleOutcome {
+        let first = state.verdict().filter(|first| *first != settlement.verdict());
+        match first {
+            Some(first) if !self.planted(Bug::ConflictTakenForRepeat) => SettleOutcome::Conflict(first),
+            _ => SettleOutcome::Repeat,
+        }
     }
 
     fn judge(&mut self, id: &JobId, settlement: &Settlement, mut state: State) -> (SettleOutcome, State) {
@@ -96,7 +105,6 @@ impl Script<'_> {
 
     fn waits(&mut self, id: &JobId, mut state: State, due: UnixMs) -> State {
         state.phase = Phase::Waiting;
-        set_flag(&mut state, State::BY_VERDICT, true);
         state.due = due;
         self.changes.into.state.push((id.clone(), state.clone()));
         self.changes.into.due.push((id.clone(), due));
@@ -104,8 +112,7 @@ impl Script<'_> {
         state
     }
 
-    fn buried(&mut self, id: &JobId, mut state: State, reason: &Reason) -> (SettleOutcome, State) {
-        set_flag(&mut state, State::BY_VERDICT, true);
+    fn buried(&mut self, id: &JobId, state: State, reason: &Reason) -> (SettleOutcome, State) {
         (SettleOutcome::Died, self.dies(id, state, reason.clone()))
     }
 

@@ -129,7 +129,7 @@ pub use delayline_core::{
     Forward, ForwardError, Full, Held, Inspected, Invalid, JobId, Lease, LeaseError, NameError, Phase, Place,
     Prefix, Published, QueueConfig, QueueName, Reason, RecordError, Refusal, RescheduleOutcome,
     SettleOutcome, Shards, Sizes, Span, SpanError, State, Stats, Trace, TraceError, UnixMicros, UnixMs,
-    Verdict,
+    Verdict, VerdictKind,
 };
 pub use error::Error;
 pub use extract::{Attempt, Data, FromContext, Headers, Job};

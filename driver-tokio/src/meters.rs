@@ -165,7 +165,10 @@ impl QueueMeters {
             }
             SettleOutcome::Expired => false,
             SettleOutcome::Done => kind == Kind::Ack,
-            SettleOutcome::Gone | SettleOutcome::Stale | SettleOutcome::Repeat => return,
+            SettleOutcome::Gone
+            | SettleOutcome::Stale
+            | SettleOutcome::Repeat
+            | SettleOutcome::Conflict(_) => return,
         };
         match kind {
             Kind::Nack => self.nacked.add(label, *used, 1),

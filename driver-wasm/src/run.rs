@@ -255,7 +255,9 @@ impl Run {
         let summary = &mut self.summary;
         match (outcome, self.verdicts.remove(&held)) {
             (_, None) => {}
-            (SettleOutcome::Stale | SettleOutcome::Gone, _) => summary.unsettled += 1,
+            (SettleOutcome::Stale | SettleOutcome::Gone | SettleOutcome::Conflict(_), _) => {
+                summary.unsettled += 1;
+            }
             (SettleOutcome::Died, _) => summary.died += 1,
             (SettleOutcome::Done | SettleOutcome::Repeat | SettleOutcome::Expired, Some(verdict)) => {
                 match verdict {

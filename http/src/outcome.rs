@@ -1,23 +1,23 @@
 //! What outcomes are called.
 
-use delayline_core::{CancelOutcome, ExtendOutcome, RescheduleOutcome, SettleOutcome, UnixMs};
+use delayline_core::{CancelOutcome, ExtendOutcome, RescheduleOutcome, SettleOutcome, UnixMs, VerdictKind};
 
 use crate::Problem;
 
 /// What became of a job that was settled, or why its lease is no longer one.
 ///
 /// # Errors
-/// [`Problem`] with `stale` if the lease has ended, with `gone` if the job has, with `settled` if another verdict is known
-/// to have come first: an ack that is repeated finds no job, so where it finds one it is not the first verdict.
-pub fn settled(outcome: SettleOutcome, is_ack: bool) -> Result<&'static str, Problem> {
+/// [`Problem`] with `stale` if the lease has ended, with `gone` if the job has, with `settled` if another verdict came
+/// first.
+pub fn settled(outcome: SettleOutcome) -> Result<&'static str, Problem> {
     match outcome {
         SettleOutcome::Done => Ok("ok"),
-        SettleOutcome::Repeat if is_ack => Err(settled_otherwise()),
         SettleOutcome::Repeat => Ok("repeat"),
         SettleOutcome::Died => Ok("dead"),
         SettleOutcome::Expired => Ok("expired"),
         SettleOutcome::Stale => Err(stale()),
         SettleOutcome::Gone => Err(gone()),
+        SettleOutcome::Conflict(first) => Err(settled_otherwise(first)),
     }
 }
 
@@ -61,11 +61,15 @@ fn stale() -> Problem {
     )
 }
 
-fn settled_otherwise() -> Problem {
-    Problem::conflict(
-        "settled",
-        "the first verdict on this lease stands, which was a nack, snooze, release or bury: the job is not acked",
-    )
+fn settled_otherwise(first: VerdictKind) -> Problem {
+    let what = match first {
+        VerdictKind::Ack => "an ack, and the job is done",
+        VerdictKind::Nack => "a nack: the attempt counts as failed",
+        VerdictKind::Snooze => "a snooze: the job comes later, without spending the attempt",
+        VerdictKind::Release => "a release: the job waits as if it had not been taken",
+        VerdictKind::Bury => "a bury, and the job is a dead letter",
+    };
+    Problem::conflict("settled", format!("the first verdict on this lease stands, which was {what}"))
 }
 
 fn gone() -> Problem {
@@ -77,14 +81,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ack_after_another_verdict_is_told_from_a_repeat() {
-        assert_eq!(settled(SettleOutcome::Repeat, false).unwrap(), "repeat");
-        let problem = settled(SettleOutcome::Repeat, true).unwrap_err();
-        assert_eq!((problem.status, problem.code), (409, "settled"));
-        for is_ack in [false, true] {
-            assert_eq!(settled(SettleOutcome::Done, is_ack).unwrap(), "ok");
-            assert_eq!(settled(SettleOutcome::Gone, is_ack).unwrap_err().code, "gone");
-            assert_eq!(settled(SettleOutcome::Stale, is_ack).unwrap_err().code, "stale");
+    fn a_verdict_after_another_one_is_told_which_came_first() {
+        use VerdictKind::{Ack, Bury, Nack, Release, Snooze};
+        for first in [Ack, Nack, Snooze, Release, Bury] {
+            let problem = settled(SettleOutcome::Conflict(first)).unwrap_err();
+            assert_eq!((problem.status, problem.code), (409, "settled"));
+            let said = [format!("was a {}", first.name()), format!("was an {}", first.name())];
+            assert!(said.iter().any(|said| problem.detail.contains(said)), "{}", problem.detail);
         }
+        assert_eq!(settled(SettleOutcome::Repeat).unwrap(), "repeat");
+        assert_eq!(settled(SettleOutcome::Done).unwrap(), "ok");
+        assert_eq!(settled(SettleOutcome::Gone).unwrap_err().code, "gone");
+        assert_eq!(settled(SettleOutcome::Stale).unwrap_err().code, "stale");
     }
 }

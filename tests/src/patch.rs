@@ -173,13 +173,14 @@ const PATCHES: &[Patch] = &[
         "announce()\nreturn {'ok', num(us), num(us), letters}",
         "woken = false\nannounce()\nreturn {'ok', num(us), num(us), letters}",
     ),
+    patch(Bug::ConflictTakenForRepeat, 1, "return first and first ~= verdict and first or 'r'", "return 'r'"),
     patch(
         Bug::BrokenStateWaits,
         3,
         "elseif head == 'unreadable' or broken then",
         "elseif broken and head ~= 'unreadable' then\n      enters('due', id, dues[i])\n    elseif head == 'unreadable' then",
     ),
-    patch(Bug::LostLowerBound, 2, "if not lo or lo > now then", "if not lo or lo == 0 or lo > now then"),
+    patch(Bug::LostLowerBound, 2, "if not lo or lo > now and", "if not lo or lo == 0 or lo > now and"),
     patch(
         Bug::IndexNotMended,
         15,

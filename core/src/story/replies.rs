@@ -7,7 +7,7 @@ use super::commands::{name, placed, shard_count, subjects, verdict};
 use super::{About, Line, Story, counted, from, one};
 use crate::{
     CancelOutcome, Command, Entry, ExtendOutcome, Full, Grant, JobId, PublishOutcome, QueueName, Refusal,
-    Reply, RescheduleOutcome, SettleOutcome, Span, Stored, UnixMicros, UnixMs,
+    Reply, RescheduleOutcome, SettleOutcome, Span, Stored, UnixMicros, UnixMs, VerdictKind,
 };
 
 impl Story {
@@ -234,13 +234,19 @@ fn dead_moved(queue: &QueueName, ids: Option<&[JobId]>, reply: &Reply) -> Vec<Li
 }
 
 pub(super) fn settled(outcome: SettleOutcome) -> &'static str {
+    use VerdictKind::{Ack, Bury, Nack, Release, Snooze};
     match outcome {
         SettleOutcome::Done => "done",
         SettleOutcome::Died => "done: the job is a dead letter now",
         SettleOutcome::Expired => "done: the job had expired while it was held, and that is its end",
         SettleOutcome::Gone => "refused: there is no such job",
         SettleOutcome::Stale => "refused: stale, the lease is another's or has ended",
-        SettleOutcome::Repeat => "refused: a verdict under this lease was carried out before",
+        SettleOutcome::Repeat => "refused: it was carried out before",
+        SettleOutcome::Conflict(Ack) => "refused: the job was acked before",
+        SettleOutcome::Conflict(Nack) => "refused: the job was nacked before",
+        SettleOutcome::Conflict(Snooze) => "refused: the job was snoozed before",
+        SettleOutcome::Conflict(Release) => "refused: the job was released before",
+        SettleOutcome::Conflict(Bury) => "refused: the job was buried before",
     }
 }
 

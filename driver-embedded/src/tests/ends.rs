@@ -1,5 +1,5 @@
 use super::*;
-use delayline_core::{ExtendOutcome, Phase, State};
+use delayline_core::{ExtendOutcome, Phase, State, VerdictKind};
 
 fn config(bury_expired: bool) -> QueueConfig {
     QueueConfig { bury_expired, ..QueueConfig::default() }
@@ -37,7 +37,7 @@ fn each_verdict_ends_a_lease_its_own_way() {
 
 #[test]
 fn one_lease_named_twice_is_settled_once() {
-    use SettleOutcome::{Done, Gone, Repeat};
+    use SettleOutcome::{Conflict, Done, Gone};
 
     let mut bed = Bed::new();
     bed.publish([entry("a", 0), entry("b", 0)]);
@@ -48,7 +48,7 @@ fn one_lease_named_twice_is_settled_once() {
         ("b", fence, nack(0)),
         ("b", fence, bury()),
     ];
-    assert_eq!(bed.settle_all(false, &leases), [Done, Gone, Done, Repeat]);
+    assert_eq!(bed.settle_all(false, &leases), [Done, Gone, Done, Conflict(VerdictKind::Nack)]);
     assert_eq!(bed.stats().counters.acked, 1);
 }
 
@@ -104,7 +104,8 @@ fn the_last_attempt_ends_among_the_dead() {
     assert_eq!(reason(&mut bed, "lease").as_str(), "lease ended");
     assert_eq!(reason(&mut bed, "nack").as_str(), "boom");
     assert_eq!(bed.settle("lease", fence, Settlement::Ack), SettleOutcome::Stale);
-    assert_eq!(bed.settle("nack", fence, Settlement::Ack), SettleOutcome::Repeat);
+    let nacked = SettleOutcome::Conflict(VerdictKind::Nack);
+    assert_eq!(bed.settle("nack", fence, Settlement::Ack), nacked);
 }
 
 #[test]

@@ -12,8 +12,8 @@ use crate::Failure;
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = r#"
 /**
- * What became of a lease that was settled: `ok` as asked; `dead` as asked, and the job is a dead letter now; `repeat` a
- * verdict under this lease was carried out before; `expired` the job expired while it was held.
+ * What became of a lease that was settled: `ok` as asked; `dead` as asked, and the job is a dead letter now; `repeat` this
+ * verdict was carried out before; `expired` the job expired while it was held.
  */
 export type Settled = "ok" | "dead" | "repeat" | "expired";
 
@@ -48,7 +48,7 @@ struct Rescheduled {
 pub(super) fn shown(answer: Answer, shards: Shards) -> Result<JsValue, Thrown> {
     match answer {
         Answer::Taken(jobs) => Ok(jobs.into_iter().map(job::delivered).collect::<Array>().into()),
-        Answer::Settled(outcome) => Ok(outcome::settled(outcome, false)?.into()),
+        Answer::Settled(outcome) => Ok(outcome::settled(outcome)?.into()),
         Answer::Extended(outcome, ends) => Ok(counted(outcome::extended(outcome, ends)?.0)),
         Answer::Inspected(stored) => {
             let found = stored.map(|stored| job::kept(Inspected::from(stored)));

@@ -137,7 +137,7 @@ impl Engine {
         self.put(now_ms, token, Want::Take(take))
     }
 
-    /// Ends a delivery by its lease; answered by a `Settled`, or by the error `stale` or `gone`.
+    /// Ends a delivery by its lease; answered by a `Settled`, or by the error `stale`, `gone` or `settled`.
     pub fn settle(
         &mut self,
         #[wasm_bindgen(js_name = nowMs)] now_ms: f64,

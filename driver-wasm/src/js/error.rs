@@ -27,7 +27,7 @@ export interface DelaylineError extends Error {
  */
 export type ErrorCode =
   | "not_sent" | "unknown" | "queue_full" | "busy" | "shutting_down" | "moved" | "broken"
-  | "stale" | "gone"
+  | "stale" | "gone" | "settled"
   | "partly_published" | "unsettled" | "unreachable" | "wrong_shards" | "newer_layout"
   | "bad_option" | "unknown_option" | "bad_endpoint" | "bad_queue_name" | "bad_job_id" | "bad_lease" | "bad_name"
   | "bad_payload" | "payload_too_large" | "bad_job" | "bad_due" | "bad_attempts" | "bad_backoff"

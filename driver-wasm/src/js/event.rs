@@ -20,8 +20,8 @@ export type Event =
   | { type: "run"; job: Job & { held: number } }
   /** The lease is lost: whoever runs the job should stop. Settling it does nothing any more. */
   | { type: "abandon"; held: number }
-  /** What became of a settled job. */
-  | { type: "settled"; held: number; outcome: Settled | "stale" | "gone" }
+  /** What became of a settled job; `settled`: another verdict came first, and stands. */
+  | { type: "settled"; held: number; outcome: Settled | "stale" | "gone" | "settled" }
   /** The verdict may not have been carried out: if not, the job comes again when its lease ends. */
   | { type: "unsettled"; held: number }
   /** What happened in a queue though nobody asked. */
@@ -53,7 +53,7 @@ pub(super) fn shown(event: Event, shards: Shards) -> Object {
         }
         Event::Abandon(held) => object(&json!({ "type": "abandon", "held": held })),
         Event::Settled { held, outcome } => {
-            let outcome = outcome::settled(outcome, false).unwrap_or_else(|problem| problem.code);
+            let outcome = outcome::settled(outcome).unwrap_or_else(|problem| problem.code);
             object(&json!({ "type": "settled", "held": held, "outcome": outcome }))
         }
         Event::Unsettled(held) => object(&json!({ "type": "unsettled", "held": held })),

@@ -148,7 +148,8 @@ impl DelayQueue {
         self.deployment.ask(Want::Take(take)).await
     }
 
-    /// The job is done. Rejected with `stale` if the lease has ended, and `gone` if the job has.
+    /// The job is done. Rejected with `stale` if the lease has ended, with `gone` if the job has, and with `settled` if another
+    /// verdict came first: that one stands.
     #[wasm_bindgen(unchecked_return_type = "Settled")]
     pub async fn ack(&self, lease: String) -> Result<JsValue, Thrown> {
         self.settle("ack", &lease, &JsValue::UNDEFINED).await

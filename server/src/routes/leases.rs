@@ -84,8 +84,7 @@ pub(super) async fn extend(
 }
 
 async fn settle(app: &App, lease: Lease, verdict: Verdict) -> Result<Response, Rejection> {
-    let is_ack = verdict == Verdict::Ack;
-    let status = outcome::settled(app.client.settle(lease, verdict).await?, is_ack)?;
+    let status = outcome::settled(app.client.settle(lease, verdict).await?)?;
     Ok(Json(json!({ "status": status })).into_response())
 }
 
@@ -130,21 +129,16 @@ pub(super) async fn settle_many(
     })?;
     let (mut read_as, mut leases) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
     for item in items {
-        read_as.push(read(item).map(|(lease, verdict)| {
-            let is_ack = verdict == Verdict::Ack;
-            leases.push((lease, verdict));
-            is_ack
-        }));
+        read_as.push(read(item).map(|settlement| leases.push(settlement)));
     }
     let mut settlements = app.client.settle_all(leases).await.into_iter();
     let results = read_as.into_iter().map(|read| {
-        let is_ack = match read {
-            Ok(is_ack) => is_ack,
-            Err(problem) => return Outcome::of(Err(problem)),
-        };
+        if let Err(problem) = read {
+            return Outcome::of(Err(problem));
+        }
         let unknown = || Err(Error::Unknown { address: app.client.address().to_owned() });
         let settled = settlements.next().unwrap_or_else(unknown);
-        Outcome::of(settled.map_err(problem).and_then(|settled| outcome::settled(settled, is_ack)))
+        Outcome::of(settled.map_err(problem).and_then(outcome::settled))
     });
     let results: Vec<Outcome> = results.collect();
     Ok(Json(json!({ "results": results })).into_response())

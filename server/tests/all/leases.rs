@@ -1,5 +1,6 @@
 use serde_json::json;
 
+use crate::redis_server::RedisServer;
 use crate::service::{Service, text};
 
 #[tokio::test]
@@ -97,20 +98,41 @@ async fn many_can_be_settled_at_once() {
     assert_eq!((&gone["status"], &gone["code"]), (&json!("gone"), &json!("gone")));
 }
 
+/// Each verdict on a lease, after each: in memory, and on a Redis.
 #[tokio::test]
-async fn an_ack_after_another_verdict_is_told_that_it_is_too_late() {
-    let service = Service::start().await;
-    for first in ["nack?delay=1h", "snooze?delay=1h", "bury", "release"] {
-        let queue = format!("q-{}", first.split('?').next().unwrap());
-        service.publish(&queue, "a").await;
-        let lease = service.lease(&queue).await;
-        assert_eq!(service.post(&format!("/v1/leases/{lease}/{first}"), "").await.status, 200);
-        let again = service.post(&format!("/v1/leases/{lease}/{first}"), "").await;
-        assert_eq!(again.json["status"], "repeat", "{first}");
-        let ack = service.post(&format!("/v1/leases/{lease}/ack"), "").await;
-        ack.is_problem(409, "settled", "the first verdict on this lease stands");
-        let many = json!([{ "lease": lease, "verdict": "ack" }]).to_string();
-        let many = service.post("/v1/leases/settle", many).await;
-        assert_eq!(many.json["results"][0]["code"], "settled", "{many:?}");
+async fn the_first_verdict_stands_and_a_different_one_is_told_which_it_was() {
+    let redis = RedisServer::start(&[]).await;
+    let verbs = ["ack", "nack?delay=1h", "snooze?delay=1h", "release", "bury"];
+    for service in [Service::start().await, Service::with(&["--redis", &redis.url()]).await] {
+        for first in verbs {
+            let name = first.split('?').next().unwrap();
+            // A nack of the last attempt ends among the dead, and was a nack all the same.
+            for attempts in [1, 5].into_iter().filter(|attempts| *attempts > 1 || name == "nack") {
+                let queue = format!("q-{name}-{attempts}");
+                let path = format!("/v1/queues/{queue}/jobs?attempts={attempts}");
+                assert_eq!(service.post(&path, "1").await.status, 201);
+                let lease = service.lease(&queue).await;
+                assert_eq!(service.post(&format!("/v1/leases/{lease}/{first}"), "").await.status, 200);
+                for second in verbs {
+                    let answer = service.post(&format!("/v1/leases/{lease}/{second}"), "").await;
+                    let item = match second.split_once('?') {
+                        None => json!([{ "lease": lease, "verdict": second }]),
+                        Some((verdict, _)) => json!([{ "lease": lease, "verdict": verdict, "delay": "1h" }]),
+                    };
+                    let many = service.post("/v1/leases/settle", item.to_string()).await;
+                    let result = &many.json["results"][0];
+                    if first == "ack" {
+                        answer.is_problem(410, "gone", "no longer exists");
+                        assert_eq!(result["code"], "gone", "{second} after {first}");
+                    } else if first == second {
+                        answer.is(200, json!({ "status": "repeat" }));
+                        assert_eq!(result["status"], "repeat", "{second} after {first}");
+                    } else {
+                        answer.is_problem(409, "settled", &format!("stands, which was a {name}"));
+                        assert_eq!(result["code"], "settled", "{second} after {first}");
+                    }
+                }
+            }
+        }
     }
 }

@@ -130,7 +130,9 @@ impl Door {
     pub(super) async fn settle(&self, lease: &Lease, end: End, attempt: u16) -> Told {
         match self {
             Door::Library(client) => match client.settle(lease.clone(), verdict(end, attempt, lease)).await {
-                Ok(SettleOutcome::Stale | SettleOutcome::Gone) => Ok(Answer::Missed),
+                Ok(SettleOutcome::Stale | SettleOutcome::Gone | SettleOutcome::Conflict(_)) => {
+                    Ok(Answer::Missed)
+                }
                 Ok(_) => Ok(Answer::Done(0)),
                 Err(error) => fault(&error),
             },

@@ -3,7 +3,7 @@ use delayline_core::wire::decode;
 use delayline_core::{
     Ask, Backoff, Command, Config, Credit, Due, ExtendOutcome, Fence, JobId, Lease, Millis, NewJob, Place,
     PublishOutcome, Pumping, QueueConfig, QueueName, Reason, Refusal, Reply, SettleOutcome, Shard, Shards,
-    Subscription, Take, Ticket, UnixMicros, UnixMs, Verdict, Wakeup,
+    Subscription, Take, Ticket, UnixMicros, UnixMs, Verdict, VerdictKind, Wakeup,
 };
 
 use super::input::Input;
@@ -322,7 +322,12 @@ fn damage(reply: &mut Reply, input: &mut Input<'_>) {
             *time = input.some_number().map(UnixMicros);
             resize(
                 outcomes,
-                input.pick(&[SettleOutcome::Stale, SettleOutcome::Repeat, SettleOutcome::Gone]),
+                input.pick(&[
+                    SettleOutcome::Stale,
+                    SettleOutcome::Repeat,
+                    SettleOutcome::Gone,
+                    SettleOutcome::Conflict(VerdictKind::Release),
+                ]),
                 input,
             );
         }

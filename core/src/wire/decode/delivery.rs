@@ -2,7 +2,9 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use super::{Words, bytes, parse, text};
-use crate::{ExtendOutcome, Fence, Grant, Kind, Reply, SettleOutcome, Shards, State, UnixMicros, UnixMs};
+use crate::{
+    ExtendOutcome, Fence, Grant, Kind, Reply, SettleOutcome, Shards, State, UnixMicros, UnixMs, VerdictKind,
+};
 
 /// What a command that delivering takes answered.
 pub(super) fn answer(kind: Kind, status: &str, words: &mut Words) -> Option<Reply> {
@@ -70,6 +72,10 @@ fn settled(letter: u8) -> Option<SettleOutcome> {
         b'g' => Some(SettleOutcome::Gone),
         b's' => Some(SettleOutcome::Stale),
         b'r' => Some(SettleOutcome::Repeat),
+        b'N' => Some(SettleOutcome::Conflict(VerdictKind::Nack)),
+        b'S' => Some(SettleOutcome::Conflict(VerdictKind::Snooze)),
+        b'R' => Some(SettleOutcome::Conflict(VerdictKind::Release)),
+        b'B' => Some(SettleOutcome::Conflict(VerdictKind::Bury)),
         _ => None,
     }
 }

@@ -1,6 +1,8 @@
 //! How leases end and are renewed.
 
-use delayline_core::{ExtendOutcome, Fence, JobId, QueueName, SettleOutcome, Settlement, UnixMicros, UnixMs};
+use delayline_core::{
+    ExtendOutcome, Fence, JobId, QueueName, SettleOutcome, Settlement, UnixMicros, UnixMs, VerdictKind,
+};
 
 use super::ledger::{Job, Ledger};
 use super::{Checked, Phase, Witness, ensure, key_of};
@@ -46,6 +48,13 @@ impl Ledger {
             SettleOutcome::Repeat => {
                 marks.reach("a verdict is repeated");
                 ensure!(!holds || may_be_gone, "a verdict takes effect", "{id}: a repeat by {fence}");
+                job.first_was(*fence, settlement.verdict())?;
+                return Ok(());
+            }
+            SettleOutcome::Conflict(first) => {
+                let verdict = settlement.verdict();
+                ensure!(verdict != first, "a repeat is no conflict", "{id}: {first:?} twice by {fence}");
+                job.first_was(*fence, first)?;
                 return Ok(());
             }
             SettleOutcome::Gone => {
@@ -58,6 +67,9 @@ impl Ledger {
         let expired = job.has_expired(latest);
         job.since = now.floor_ms();
         let ended = job.judge(now, settlement, outcome, bury_expired)?;
+        if outcome != SettleOutcome::Expired {
+            job.verdict = Some((*fence, settlement.verdict()));
+        }
         if outcome == SettleOutcome::Expired {
             marks.reach("a job expires while it is held");
             ensure!(expired, "a job expires at its time", "{id} of {queue} at {now}");
@@ -128,6 +140,13 @@ impl Ledger {
 }
 
 impl Job {
+    /// The verdict under this fence was this one.
+    fn first_was(&self, fence: Fence, verdict: VerdictKind) -> Checked {
+        let right = self.verdict == Some((fence, verdict));
+        ensure!(right, "the first verdict is named", "{verdict:?} by {fence}, but it was {:?}", self.verdict);
+        Ok(())
+    }
+
     /// What the verdict of its live lease makes of it; whether that is its end.
     fn judge(
         &mut self,

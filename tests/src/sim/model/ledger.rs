@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use delayline_core::{
     BODY_LIMIT, CancelOutcome, Command, Entry, Fence, Grant, Identity, PublishOutcome, QueueConfig,
-    QueueName, Reason, Record, Reply, RescheduleOutcome, Session, UnixMicros, UnixMs,
+    QueueName, Reason, Record, Reply, RescheduleOutcome, Session, UnixMicros, UnixMs, VerdictKind,
 };
 
 use super::{Checked, Instance, Key, Phase, Violation, Witness, ensure, key_of};
@@ -86,6 +86,8 @@ pub(super) struct Job {
     /// Too large to be stored as it is, so that no list may get it.
     large: bool,
     pub(super) reason: Option<Reason>,
+    /// The last verdict that was carried out, and the fence of its lease.
+    pub(super) verdict: Option<(Fence, VerdictKind)>,
     /// It may have died unseen, when its last lease ended or its TTL did, and been requeued.
     pub(super) maybe_requeued: bool,
     /// It may have lost its TTL so.
@@ -469,6 +471,7 @@ impl Ledger {
             lost_delay_ms: record.lost_delay_ms.unwrap_or(0),
             large: record.body.len() > 1_000,
             reason: None,
+            verdict: None,
             maybe_requeued: false,
             maybe_endless: false,
             maybe_purged: false,

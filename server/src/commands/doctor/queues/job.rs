@@ -17,7 +17,6 @@ const PLACES: [(usize, &str); 3] = [(LEASED, "leased"), (DEAD, "dead"), (DUE, "d
 const LARGE_BYTES: u64 = 4096;
 const LONGEST_LEASE_MS: u64 = 25 * 3_600_000;
 const LEASE_MS: u64 = 30_000;
-const FLAGS: u8 = State::TTL | State::LOST_DELAY | State::BIG | State::EXPIRED | State::BY_VERDICT;
 const BY_DOCTOR: &str = "its state was broken, and was rebuilt by delayline doctor";
 
 /// All that a queue's keys say of one job, at one moment.
@@ -314,7 +313,8 @@ fn sound(text: &[u8]) -> Option<State> {
     let state = State::parse(text)?;
     let fixed = 46 + state.extension.len();
     let delays = state.has(State::LOST_DELAY);
-    let fits = state.flags & !FLAGS == 0 && delays != state.extension.is_empty();
+    let verdict = !state.has(State::VERDICTS) || state.verdict().is_some();
+    let fits = verdict && delays != state.extension.is_empty();
     (fits && state.to_string().as_bytes().get(..fixed) == text.get(..fixed)).then_some(state)
 }
 
