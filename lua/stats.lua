@@ -8,7 +8,7 @@
 -- First write: none
 local FIELDS = {'born', 'epoch', 'cfgver', 'paused', 'attempts', 'backoff', 'retention', 'expire', 'max_jobs',
   'max_bytes', 'forward', 'forward_error', 'mean', 'published', 'granted', 'acked', 'nacked', 'snoozed', 'released',
-  'ended', 'died', 'requeued', 'purged', 'cancelled', 'expired', 'forwarded', 'lost', 'unreadable', 'newer'}
+  'ended', 'died', 'requeued', 'purged', 'cancelled', 'expired', 'forwarded', 'lost', 'unreadable', 'newer', 'broken'}
 local HOUR_MS = 3600000
 
 only_reads = true

@@ -89,7 +89,10 @@ pub enum Fault {
         full: Full,
     },
     /// The queue has moved to another layout; this client is too old for it.
-    #[error("queue {queue} has moved to epoch {epoch}: use a newer client")]
+    #[error(
+        "queue {queue} has moved to epoch {epoch}: use a newer client; if nobody moved it, the field epoch of its key \
+         meta is broken: `delayline doctor --repair` mends it"
+    )]
     Moved {
         /// Which queue.
         queue: QueueName,

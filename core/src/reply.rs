@@ -349,6 +349,8 @@ pub struct Counters {
     pub unreadable: u64,
     /// Times a record was put back because it is of a newer version.
     pub newer: u64,
+    /// Keys of another type, which somebody else wrote: they were set aside under a name that begins with `broken`.
+    pub broken: u64,
 }
 
 impl Counters {
@@ -372,12 +374,13 @@ impl Counters {
             "lost" => &mut self.lost,
             "unreadable" => &mut self.unreadable,
             "newer" => &mut self.newer,
+            "broken" => &mut self.broken,
             _ => return None,
         })
     }
 
     /// Each by the name it has in `meta`, in the order in which statistics answer them.
-    pub fn named(&self) -> [(&'static str, u64); 16] {
+    pub fn named(&self) -> [(&'static str, u64); 17] {
         [
             ("published", self.published),
             ("granted", self.granted),
@@ -395,6 +398,7 @@ impl Counters {
             ("lost", self.lost),
             ("unreadable", self.unreadable),
             ("newer", self.newer),
+            ("broken", self.broken),
         ]
     }
 }

@@ -310,7 +310,11 @@ impl Flights {
                 batch.command = command.clone();
             }
         }
-        let reply = reply.map(|reply| if reply.fits(&batch.command) { reply } else { mistaken(&batch) });
+        let reply = reply.map(|reply| match reply {
+            Reply::Broken(why) => broken(&batch.command, &why),
+            reply if reply.fits(&batch.command) => reply,
+            _ => broken(&batch.command, "it is of another kind, or about another number of jobs"),
+        });
         Some(Landed { batch, reply })
     }
 
@@ -394,9 +398,18 @@ impl Flights {
     }
 }
 
-fn mistaken(batch: &Batch) -> Reply {
-    let kind = batch.command.kind();
-    Reply::Broken(format!("the answer to {kind:?} is of another kind, or about another number of jobs"))
+/// An answer that makes no sense says what was asked, and the way out; what opens a deployment says both itself.
+fn broken(command: &Command, why: &str) -> Reply {
+    let about = match command.queue() {
+        _ if matches!(command, Command::Open { .. }) => return Reply::Broken(why.into()),
+        Some(queue) => format!("queue {queue}"),
+        None => "the deployment".into(),
+    };
+    Reply::Broken(format!(
+        "{why} (asked for {:?} of {about}); `delayline doctor` says what is broken there, and `delayline doctor --repair` \
+         mends it",
+        command.kind()
+    ))
 }
 
 impl Batch {

@@ -320,6 +320,10 @@ mod tests {
             engine.handle_replies(Millis(1), ticket, [Reply::Configured { time: TIME, cfgver: 1 }]);
         }
         let events = events(&mut engine);
-        assert!(matches!(&*events, [Event::Answered { answer: Err(Fault::Broken(_)), .. }]), "{events:?}");
+        let [Event::Answered { answer: Err(Fault::Broken(why)), .. }] = &*events else {
+            panic!("{events:?}")
+        };
+        let names = [queue().as_str(), "List", "`delayline doctor --repair`"].map(|name| why.contains(name));
+        assert_eq!(names, [true; 3], "{why}");
     }
 }

@@ -97,6 +97,11 @@ impl Words {
         Some(String::from_utf8_lossy(&bytes(self.0.next()?)?).parse().ok())
     }
 
+    /// What others may have written, as far as it is text.
+    fn lossy(&mut self) -> Option<String> {
+        Some(String::from_utf8_lossy(&bytes(self.0.next()?)?).into_owned())
+    }
+
     fn flag(&mut self) -> Option<bool> {
         Some(self.text()? == "1")
     }

@@ -222,3 +222,33 @@ async fn a_node_that_holds_a_whole_cluster_serves() {
 fn cluster_node() -> Server {
     Server::with(&["--cluster-enabled", "yes", "--cluster-port", &free_port().to_string()])
 }
+
+/// What scripts cannot take for nothing: the key that fixes the deployment, and the epoch of a queue.
+#[tokio::test]
+async fn a_broken_value_names_its_key_its_queue_and_the_way_out() {
+    let server = Server::spawn();
+    let url = format!("{}?prefix=shop", server.url());
+    let client = Client::connect(&url).await.unwrap();
+    let orders = client.bytes("orders").unwrap();
+    orders.publish_bytes("x").await.unwrap();
+    let names = |error: &Error, what: &[&str]| {
+        let said = error.to_string();
+        for name in what.iter().chain(&["`delayline doctor --repair`"]) {
+            assert!(said.contains(name), "{said} lacks {name}");
+        }
+    };
+    let config = "{shop}:config";
+    for text in ["", "text", "-5", "nan", "1.5", "99999999999999999999"] {
+        for field in ["layout", "shards"] {
+            admin(&server, &["HSET", config, field, text]).await;
+            names(&Client::connect(&url).await.unwrap_err(), &[config, &format!("{text:?}")]);
+            admin(&server, &["HSET", config, field, "1"]).await;
+        }
+        admin(&server, &["SET", config, text]).await;
+        names(&Client::connect(&url).await.unwrap_err(), &[config, "no hash"]);
+        admin(&server, &["DEL", config]).await;
+        drop(Client::connect(&url).await.unwrap());
+    }
+    admin(&server, &["HSET", "{shop:0.0}:orders:meta", "epoch", "3"]).await;
+    names(&orders.publish_bytes("x").await.unwrap_err(), &["queue orders", "field epoch", "meta"]);
+}

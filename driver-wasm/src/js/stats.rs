@@ -20,7 +20,7 @@ export interface QueueStats {
   /** What happened so far. */
   counters: Record<
     | "published" | "granted" | "acked" | "nacked" | "snoozed" | "released" | "ended" | "died" | "requeued" | "purged"
-    | "cancelled" | "expired" | "forwarded" | "lost" | "unreadable" | "newer",
+    | "cancelled" | "expired" | "forwarded" | "lost" | "unreadable" | "newer" | "broken",
     number
   >;
   /** The mean of its records' lengths. */

@@ -38,7 +38,7 @@ pub(super) const KINDS: [Kind; 22] = [
 pub(super) fn value(kind: Kind, input: &mut Input<'_>) -> Value {
     let form = match kind {
         Kind::Server => return text("redis_version:7.2.4\r\nmaxmemory_policy:noeviction\r\n"),
-        Kind::Open => "snnn",
+        Kind::Open => "snnnx",
         Kind::Publish => "snnlnnnnn",
         Kind::Reserve => "snnnb[i*][n*][R*][S*]mf",
         Kind::Settle => "sml",
@@ -53,7 +53,7 @@ pub(super) fn value(kind: Kind, input: &mut Input<'_>) -> Value {
         Kind::Destroy => "snnnn",
         Kind::Inspect => "snixnSmR",
         Kind::List(_) => "sn[i*][n*][S*][R*]f",
-        Kind::Stats => "sn[mmmfmbmxmmdxmmmmmmmmmmmmmmmmm]nnnnm[n*]",
+        Kind::Stats => "sn[mmmfmbmxmmdxmmmmmmmmmmmmmmmmmm]nnnnm[n*]",
         Kind::Queues => "n[i*]",
     };
     let (mut arrays, mut count) = (vec![Vec::new()], 0);

@@ -108,11 +108,13 @@ fn differing(done: &Done, answer: Value) -> Option<String> {
     }
 }
 
-/// The names of queues come in the order of a hash table, and times that scripts take for the same in their own order.
+/// The names of queues come in the order of a hash table, and times that scripts take for the same in their own order. The
+/// store in memory has no keys of another type to count.
 pub(crate) fn in_order(mut reply: Reply) -> Reply {
     match &mut reply {
         Reply::Named { queues, .. } => queues.sort(),
         Reply::Peeked { agenda, .. } => agenda.sort_by(|(a, at), (b, bt)| (at, a).cmp(&(bt, b))),
+        Reply::Counted { stats, .. } => stats.counters.broken = 0,
         _ => {}
     }
     reply

@@ -202,6 +202,7 @@ impl Words {
             lost: self.number()?,
             unreadable: self.number()?,
             newer: self.number()?,
+            broken: self.number()?,
         })
     }
 

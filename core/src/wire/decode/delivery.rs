@@ -47,17 +47,18 @@ fn done(kind: Kind, time: UnixMicros, words: &mut Words) -> Option<Reply> {
 
 fn opened(time: UnixMicros, status: &str, words: &mut Words) -> Option<Reply> {
     if status != "ok" {
-        return Some(Reply::Broken(
-            "the key {PREFIX}:config, which says how many shards there are, is no hash: another program wrote it; \
+        let key = words.text()?;
+        return Some(Reply::Broken(format!(
+            "the key {key}, which says how many shards there are, is no hash: another program wrote it; \
              `delayline doctor --repair` sets it aside, or choose another prefix"
-                .into(),
-        ));
+        )));
     }
-    let (layout, shards, born) = (words.text()?, words.text()?, words.text()?);
+    let [layout, shards, born] = [words.lossy()?, words.lossy()?, words.lossy()?];
+    let key = words.text()?;
     let (Ok(layout), Some(shards)) = (layout.parse(), shards.parse().ok().and_then(Shards::new)) else {
         return Some(Reply::Broken(format!(
-            "the key {{PREFIX}}:config says layout {layout:?} and {shards:?} shards: write the numbers that this \
-             deployment was opened with, by HSET {{PREFIX}}:config layout 1 shards N"
+            "the key {key} says layout {layout:?} and {shards:?} shards: another program wrote it; `delayline doctor \
+             --repair` writes the numbers that the names of the keys tell"
         )));
     };
     let born = UnixMicros(born.parse().unwrap_or(0));
