@@ -28,6 +28,10 @@ macro_rules! bugs {
 bugs! {
     /// A verdict ends a lease whatever its fence.
     AckWithoutFenceCheck "ack-without-fence-check",
+    /// A reserve that finds a broken state fails when it has leased other jobs.
+    ErrorAfterLease "error-after-lease",
+    /// A lease that ends later than any can is respected.
+    EndlessLease "endless-lease",
     /// A job is granted a millisecond before it is due.
     EarlyPromotion "early-promotion",
     /// A grant does not say when its lease ends, so nobody ends it.

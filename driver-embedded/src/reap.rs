@@ -5,19 +5,26 @@ use crate::changes::set_flag;
 use crate::meta::Lo;
 use crate::script::Script;
 
+/// No lease is granted for so long, nor was the clock set back by so much: somebody else wrote when it ends.
+const LATE_LEASE_MS: u64 = 172_800_000;
+
 impl Script<'_> {
     /// Before when no lease ends.
     pub(crate) fn lo(&self) -> Option<UnixMs> {
         self.queue.meta.lo.at().filter(|lo| *lo > UnixMs(0) || !self.planted(Bug::LostLowerBound))
     }
 
-    /// Ended leases go back to due as of the lease's end, or to dead when their attempts are used up.
+    /// Ended leases go back to due as of the lease's end, or to dead when their attempts are used up. One that would end too
+    /// late ends now.
     pub(crate) fn reap(&mut self, limit: usize) -> usize {
-        if self.lo().is_none_or(|lo| lo > self.now) {
+        let (now, late) = (self.now, self.late());
+        if self.lo().is_none_or(|lo| lo > now && lo <= late) {
             return 0;
         }
-        let ended: Vec<(JobId, UnixMs)> =
-            self.queue.leased.up_to(self.now).take(limit).map(|(id, at)| (id.clone(), at)).collect();
+        let leased = &self.queue.leased;
+        let endless = leased.since(late + 1).map(|(id, _)| (id.clone(), now));
+        let ended = leased.up_to(now).map(|(id, at)| (id.clone(), at));
+        let ended: Vec<(JobId, UnixMs)> = ended.chain(endless).take(limit).collect();
         for (id, at) in &ended {
             let state = self.queue.state_of(id);
             self.changes.out.leased.push(id.clone());
@@ -30,8 +37,15 @@ impl Script<'_> {
         }
         self.queue.meta.counters.ended += ended.len() as u64;
         self.apply();
-        self.queue.meta.lo = Lo::of(self.queue.leased.first_score());
+        let first = self.queue.leased.first_score();
+        self.queue.meta.lo = Lo::of(first.map(|first| if first > late { now } else { first }));
         ended.len()
+    }
+
+    /// The latest that a lease can end.
+    fn late(&self) -> UnixMs {
+        let planted = self.planted(Bug::EndlessLease);
+        if planted { UnixMs(u64::MAX - 1) } else { self.now + LATE_LEASE_MS }
     }
 
     fn ends(&mut self, id: &JobId, state: Option<State>, lease_end: UnixMs) {

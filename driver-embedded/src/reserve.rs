@@ -37,6 +37,7 @@ impl Script<'_> {
             }
             Recall::Again(_) | Recall::New => {}
         }
+        let unreadable = self.queue.meta.counters.unreadable;
         self.reap(REAPED_AT_ONCE);
         let paused = self.queue.meta.paused && !self.planted(Bug::PausedGrants);
         let open = !paused && self.queue.meta.config.forward.is_none();
@@ -47,6 +48,10 @@ impl Script<'_> {
         let (fence, lease_end) = (self.next_fence(), self.after(ask.lease_ms));
         let jobs = self.grant_all(found, fence, lease_end);
         self.apply();
+        let met_broken = self.queue.meta.counters.unreadable > unreadable;
+        if self.planted(Bug::ErrorAfterLease) && met_broken && !jobs.is_empty() {
+            return Reply::Broken("no state".to_owned());
+        }
         self.register(session.engine, ask, !more && jobs.len() < ask.want);
         let next = if asked && !more {
             self.recompute(next_due, ask.lease_ms, !jobs.is_empty())

@@ -1,10 +1,20 @@
--- Ended leases go back to due as of the lease's end, or to dead when their attempts are used up.
+-- No lease is granted for so long, nor was the clock set back by so much: somebody else wrote when it ends.
+local LATE_LEASE_MS = 172800000
+
+-- Ended leases go back to due as of the lease's end, or to dead when their attempts are used up. One that would end too late
+-- ends now.
 local function reap(limit)
-  local lo = whole(meta.lo)
-  if not lo or lo > now then return 0 end
+  local lo, late = whole(meta.lo), now + LATE_LEASE_MS
+  if not lo or lo > now and lo <= late then return 0 end
   local ended = call('ZRANGEBYSCORE', KEYS[6], '-inf', num(now), 'WITHSCORES', 'LIMIT', 0, limit)
   local ids = {}
   for i = 1, #ended, 2 do ids[#ids + 1] = ended[i] end
+  if #ids < limit then
+    local endless = call('ZRANGEBYSCORE', KEYS[6], '(' .. num(late), '+inf', 'LIMIT', 0, limit - #ids)
+    for _, id in ipairs(endless) do
+      ids[#ids + 1], ended[#ended + 1], ended[#ended + 2] = id, id, num(now)
+    end
+  end
   local states = #ids > 0 and call('HMGET', KEYS[7], unpack(ids)) or {}
   for i, id in ipairs(ids) do
     local s, at = read_state(states[i]), at_score(ended[2 * i])
@@ -30,7 +40,7 @@ local function reap(limit)
   end
   count('ended', #ids)
   apply()
-  local first = call('ZRANGE', KEYS[6], 0, 0, 'WITHSCORES')[2]
-  set('lo', first and num(at_score(first)) or '')
+  local first = at_score(call('ZRANGE', KEYS[6], 0, 0, 'WITHSCORES')[2])
+  set('lo', first and num(first > late and now or first) or '')
   return #ids
 end

@@ -53,6 +53,13 @@ const PATCHES: &[Patch] = &[
         "if s.phase ~= 'L' or s.fence ~= fence then",
         "if s.phase ~= 'L' then",
     ),
+    patch(
+        Bug::ErrorAfterLease,
+        1,
+        "apply()\nbegin_with_removal()\n\nif want == 0 then",
+        "apply()\nbegin_with_removal()\nif counts.unreadable and #jobs > 0 then error('no state') end\nif want == 0 then",
+    ),
+    patch(Bug::EndlessLease, 2, "local LATE_LEASE_MS = 172800000", "local LATE_LEASE_MS = 4503599627370496"),
     patch(Bug::EarlyPromotion, 1, "if due > now then return ids", "if due > now + 1 then return ids"),
     patch(Bug::LeaseForgotten, 1, "enters('leased', job.id, lease_end)", ""),
     patch(Bug::LostCounter, 10, "    vanishes(id, s)\n    count('expired', 1)\n", "    vanishes(id, s)\n"),

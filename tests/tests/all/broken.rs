@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use delayline_core::{
-    Command, DeadLetters, Due, Grant, Identity, Place, QueueConfig, QueueName, Reply, Session, Settlement,
-    Shard, UnixMicros,
+    Command, DeadLetters, Due, Grant, Identity, JobId, Place, QueueConfig, QueueName, Reply, Session,
+    Settlement, Shard, UnixMicros, UnixMs,
 };
-use delayline_embedded::{Damage, Key};
+use delayline_embedded::{Bug, Damage, Key};
 use delayline_tests::{Options, RedisServer, RedisStore};
 
 use crate::rig::{IntoReason, NO_LIMIT, START, batch, id, job};
@@ -20,6 +20,7 @@ type Act = fn(&mut Bench<RedisStore>);
 
 const TEXTS: [&[u8]; 10] =
     [b"", b"text", b"99999999999999999999", b"-5", b"nan", b"inf", b"1.5", b"L12", b"\xff\x00\x80", b"1 2"];
+/// Redis keeps none that is not a number.
 const SCORES: [f64; 6] = [f64::INFINITY, f64::NEG_INFINITY, -5.0, 1.5, 1e300, 9_007_199_254_740_993.0];
 const FIELDS: [&str; 40] = [
     "born",
@@ -98,13 +99,28 @@ impl<T: Twin> Bench<T> {
     }
 
     fn run(&mut self, command: &Command) -> Reply {
+        let before = self.held();
         let reply = self.store.execute(UnixMicros(self.now), command);
+        if matches!(reply, Reply::Broken(_)) {
+            let lost: Vec<_> = self.held().difference(&before).cloned().collect();
+            assert!(lost.is_empty(), "{}: a script failed, and {lost:?} are leased to nobody", self.context);
+        }
         assert!(
             !matches!(reply, Reply::Broken(_) | Reply::Refused(_)),
             "{}: {command:?} answered {reply:?}",
             self.context
         );
         reply
+    }
+
+    /// The jobs that are leased, and until when.
+    fn held(&mut self) -> BTreeSet<(JobId, UnixMs)> {
+        let (queue, place, after) = (self.queue.clone(), Place::Leased, None);
+        let list = Command::List { queue, place, limit: 100, max_bytes: 1 << 20, after };
+        match self.store.execute(UnixMicros(self.now), &list) {
+            Reply::Listed { jobs, .. } => jobs.into_iter().map(|job| (job.id, job.at)).collect(),
+            other => panic!("{}: {other:?}", self.context),
+        }
     }
 
     fn session(&mut self) -> Session {
@@ -208,7 +224,9 @@ fn walk<T: Twin>(mut store: impl FnMut() -> T, damages: &[(Damage, bool)]) {
         let queue = bench.queue.clone();
         bench.store.damage(&queue, damage);
         let ran = bench.deliver();
-        let wanted = GOOD.iter().filter(|_| *keeps_jobs).chain(&["late"]);
+        let ends = matches!(damage, Damage::Score { key: Key::Leased, .. });
+        let held = ends.then_some(&"held");
+        let wanted = GOOD.iter().filter(|_| *keeps_jobs).chain(&["late"]).chain(held);
         for name in wanted {
             assert!(ran.contains(*name), "{damage:?}: {name} did not run, but {ran:?}");
         }
@@ -234,9 +252,10 @@ fn damages() -> Vec<(Damage, bool)> {
         }
     }
     for score in SCORES {
-        for key in [Key::Due, Key::Leased, Key::Dead, Key::Exp, Key::Big] {
+        for key in [Key::Due, Key::Leased, Key::Dead, Key::Exp, Key::Big, Key::Waiting] {
             all.push((Damage::Score { key, id: id("bad"), score }, true));
         }
+        all.push((Damage::Score { key: Key::Leased, id: id("held"), score }, true));
         all.push((Damage::Agenda { score }, true));
     }
     all.push((Damage::Unnamed, true));
@@ -294,6 +313,10 @@ fn a_key_of_another_type_keeps_its_value_under_another_name() {
         bench.run(&Command::Purge { queue, dead });
         let aside = values(&mut bench.store);
         assert_eq!(aside, [text], "{key:?}");
+        match bench.run(&Command::Stats { queue: bench.queue.clone(), hours: 0 }) {
+            Reply::Counted { stats, .. } => assert_eq!(stats.counters.broken, 1, "{key:?}"),
+            other => panic!("{key:?}: {other:?}"),
+        }
     }
 }
 
@@ -387,4 +410,19 @@ fn a_pump_lease_is_free_when_the_clock_was_set_back() {
         Reply::Peeked { holder: Some((engine, _)), .. } => assert_eq!(engine, Identity(2)),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn a_script_that_fails_when_it_has_leased_is_found() {
+    let server = RedisServer::start(Options::default());
+    let planted = || {
+        let mut store = on_server(&server, &World::new(0));
+        store.plant(Some(Bug::ErrorAfterLease));
+        store
+    };
+    let state = Damage::State { id: id("bad"), text: Bytes::from_static(b"text") };
+    let found = std::panic::catch_unwind(|| walk(planted, &[(state, true)]));
+    let said = found.expect_err("the walk goes on");
+    let said = said.downcast_ref::<String>().expect("a text");
+    assert!(said.contains("a script failed, and") && said.contains("leased to nobody"), "{said}");
 }

@@ -7,8 +7,8 @@ use crate::conformance::sequence;
 use crate::twin::{InMemory, Twin, on_server};
 use crate::world::World;
 
-/// In how many sequences each bug is found. Most show in the first; the slowest is a grant one millisecond early, in the
-/// twentieth.
+/// In how many sequences each bug is found. Most show in the first; the slowest is a broken state that waits, in the
+/// 36th.
 const SEQUENCES: u64 = 40;
 
 /// Which sessions are swept when is Redis's to decide, so that they are not compared: the simulator finds it.
@@ -48,14 +48,16 @@ fn compared() -> impl Iterator<Item = Bug> {
     Bug::ALL.into_iter().filter(|bug| !NOT_COMPARED.contains(bug))
 }
 
-/// How many sequences it takes to find a wrong answer, wake-up or key. A script that fails has shown nothing.
+/// How many sequences it takes to find a wrong answer, wake-up or key. A script that fails has shown nothing, unless that is
+/// the bug.
 fn found<T: Twin>(bug: Bug, mut broken: impl FnMut(&World) -> T) -> u64 {
     for seed in 0..SEQUENCES {
         let mut world = World::new(seed);
         let (mut sound, mut broken) = (InMemory::new(&world), broken(&world));
         if let Err(difference) = sequence(&mut world, &mut sound, &mut broken) {
             let failed = ["  right Broken(", "  right Refused("].iter().any(|text| difference.contains(text));
-            assert!(!failed, "{bug}, seed {seed}: the broken store fails\n{difference}");
+            let fails = bug == Bug::ErrorAfterLease;
+            assert_eq!(failed, fails, "{bug}, seed {seed}: the broken store fails\n{difference}");
             return seed + 1;
         }
     }

@@ -278,7 +278,7 @@ fn tending() -> Vec<Scenario> {
             rig.advance(LEASE_MS + 1_000);
             rig.tend()
         }),
-        scenario!("tend" "expired and purged" 23 true, |rig| {
+        scenario!("tend" "expired and purged" 24 true, |rig| {
             rig.buried(5);
             let config =
                 QueueConfig { retention_ms: Some(1_000), bury_expired: true, ..QueueConfig::default() };

@@ -22,8 +22,8 @@ const LUA_ALARM: u64 = 200;
 const HARMLESS: [(Bug, &str); 1] =
     [(Bug::UnboundedTend, "plans have fewer jobs than a tend's limit; conformance finds it")];
 
-/// Shown by callers who give a lease two verdicts. Conformance finds it.
-const NOT_DRAWN: [Bug; 1] = [Bug::ConflictTakenForRepeat];
+/// Shown by callers who give a lease two verdicts, and by values that no plan writes over. Conformance finds them.
+const NOT_DRAWN: [Bug; 3] = [Bug::ConflictTakenForRepeat, Bug::EndlessLease, Bug::ErrorAfterLease];
 
 /// Planted in the scripts of a real server: those that a few plans show.
 const IN_LUA: [Bug; 12] = [

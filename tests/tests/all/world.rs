@@ -222,8 +222,8 @@ impl World {
         self.damaged = true;
         let score = *self.random.pick(&[f64::INFINITY, f64::NEG_INFINITY]);
         // What is put into a key of another type is refused by a server.
-        match if self.had_foreign { self.random.number(7..=9) } else { self.random.number(0..=11) } {
-            0..=2 => {
+        match if self.had_foreign { self.random.number(7..=9) } else { self.random.number(0..=15) } {
+            0..=2 | 12..=13 => {
                 let text = Bytes::from_static(self.random.pick::<&[u8]>(&STATES));
                 Damage::State { id: self.id(), text }
             }
@@ -250,6 +250,10 @@ impl World {
             }
             8 if !self.had_foreign && self.random.percent(50) => Damage::Unnamed,
             8 if !self.had_foreign => Damage::Agenda { score: f64::NEG_INFINITY },
+            14.. => {
+                let (id, _) = self.some_leases(&queue).swap_remove(0);
+                Damage::Score { key: Key::Leased, id, score: f64::INFINITY }
+            }
             _ => {
                 let late = format!("{} {}", ENGINES[0], self.now.0 / 1000 + 10_000_000);
                 let texts = ["", "x", "a 5", "somebody else's words", "----------- 99999999999999999999"];
