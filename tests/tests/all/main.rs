@@ -3,6 +3,7 @@
 
 mod acl;
 mod broken;
+mod clock;
 mod conformance;
 mod coverage;
 mod demotion;
