@@ -422,6 +422,14 @@ fn what_is_no_recording_says_so() {
     let mut newer = Recorded::header(ORIGIN);
     newer[10] = 9;
     assert_eq!(Replay::open(&newer).err(), Some(Unreadable::Format { found: 9 }));
+    assert!(Replay::open(&newer).err().unwrap().to_string().ends_with("replay it with a newer one"));
+    let mut older = Recorded::header(ORIGIN);
+    older[10] = 1;
+    let error = Replay::open(&older).err().unwrap().to_string();
+    assert!(
+        error.contains("has format 1") && error.ends_with("replay it with the version that made it"),
+        "{error}"
+    );
     assert_eq!(Replay::open(&Recorded::header(ORIGIN)[..15]).err(), Some(Unreadable::NoHeader));
     assert_eq!(Replay::open(&Recorded::header(ORIGIN)).unwrap().header().origin, ORIGIN);
 }

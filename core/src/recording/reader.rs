@@ -6,7 +6,8 @@ use super::frame::Frame;
 use crate::UnixMs;
 
 pub(super) const MAGIC: &[u8; 10] = b"delayline\0";
-pub(super) const FORMAT: u16 = 1;
+/// Raised whenever what is recorded has another form: the engine's state, its inputs or its effects.
+pub(super) const FORMAT: u16 = 2;
 
 /// Who made a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +26,8 @@ pub enum Unreadable {
     NotOne,
     /// A format that this version does not know.
     #[error(
-        "the recording has format {found}, and this version of delayline reads format {FORMAT}: use a newer one"
+        "the recording has format {found}, and this version of delayline reads format {FORMAT}: replay it with {}",
+        if *found > FORMAT { "a newer one" } else { "the version that made it" }
     )]
     Format {
         /// Which.
