@@ -200,8 +200,8 @@ const PATCHES: &[Patch] = &[
     patch(
         Bug::ConfigNotFixed,
         1,
-        "return {'ok', us, fixed[1], fixed[2], fixed[3]}",
-        "redis.call('UNLINK', KEYS[1])\nreturn {'ok', us, fixed[1], fixed[2], fixed[3]}",
+        "return {'ok', us, fixed[1], fixed[2], fixed[3], KEYS[1]}",
+        "redis.call('UNLINK', KEYS[1])\nreturn {'ok', us, fixed[1], fixed[2], fixed[3], KEYS[1]}",
     ),
     patch(
         Bug::SessionsNotSwept,
