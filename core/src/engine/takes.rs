@@ -14,7 +14,17 @@ use crate::{Answer, Backlogged, Command, Fault, Job, Key, QueueName, Refusal, Ta
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Takes {
     waiting: Window<Token, Box<Waiting>>,
-    by_queue: LiteMap<QueueName, Set<Token>>,
+    by_queue: LiteMap<QueueName, Asked>,
+    /// How many takes there ever were.
+    begun: u64,
+}
+
+/// Who waits for jobs of a queue.
+#[derive(Default, Serialize, Deserialize)]
+struct Asked {
+    tokens: Set<Token>,
+    /// How many takes had begun when a reserve of the queue was answered last.
+    answered: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -23,8 +33,8 @@ struct Waiting {
     /// Which queue is asked next; past the end, the take waits on all of them.
     asking: usize,
     promised: bool,
-    /// Whether a reserve of one of its queues was answered since it began.
-    answered: bool,
+    /// How many takes had begun before.
+    number: u64,
     /// What the last one answered that made no sense.
     broken: Option<String>,
     deadline: Key,
@@ -57,11 +67,13 @@ impl Takes {
             return Err(Backlogged(take));
         }
         for queue in &take.queues {
-            self.by_queue.entry(queue.clone()).or_default().insert(token);
+            self.by_queue.entry(queue.clone()).or_default().tokens.insert(token);
         }
         let patience_ms = if take.wait_ms > 0 { take.wait_ms } else { 2 * base.config.flight_ms };
         let deadline = base.after(patience_ms, Timer::TakeDeadline(token));
-        let waiting = Waiting { take, asking: 0, promised: false, answered: false, broken: None, deadline };
+        let number = self.begun;
+        self.begun += 1;
+        let waiting = Waiting { take, asking: 0, promised: false, number, broken: None, deadline };
         self.waiting.insert(token, Box::new(waiting));
         Ok(())
     }
@@ -85,7 +97,7 @@ impl Takes {
     }
 
     fn eligible<'a>(&'a self, queue: &'a QueueName) -> impl Iterator<Item = (Token, &'a Waiting)> {
-        let tokens = self.by_queue.get(queue).into_iter().flat_map(Set::iter);
+        let tokens = self.by_queue.get(queue).into_iter().flat_map(|asked| asked.tokens.iter());
         tokens.filter_map(|token| Some((*token, &**self.waiting.get(token)?))).filter(move |(_, waiting)| {
             !waiting.promised && waiting.take.queues.get(waiting.asking).is_none_or(|asked| asked == queue)
         })
@@ -122,13 +134,17 @@ impl Takes {
         }
     }
 
-    /// A reserve of this queue was answered.
+    /// A reserve of this queue was answered, and so is whoever waits for its jobs: thousands may.
     pub(super) fn is_answered(&mut self, queue: &QueueName) {
-        for token in self.by_queue.get(queue).into_iter().flat_map(Set::iter) {
-            if let Some(waiting) = self.waiting.get_mut(token) {
-                waiting.answered = true;
-            }
+        if let Some(asked) = self.by_queue.get_mut(queue) {
+            asked.answered = self.begun;
         }
+    }
+
+    /// Whether a reserve of one of its queues was answered since it began.
+    fn was_answered(&self, waiting: &Waiting) -> bool {
+        let mut queues = waiting.take.queues.iter().filter_map(|queue| self.by_queue.get(queue));
+        queues.any(|asked| asked.answered > waiting.number)
     }
 
     fn set_promised(&mut self, tokens: &[(Token, u16)], promised: bool) {
@@ -178,10 +194,10 @@ impl Takes {
         token: Token,
         trouble: Option<Refusal>,
     ) -> Vec<QueueName> {
-        let Some(waiting) = self.waiting.get_mut(&token) else { return Vec::new() };
-        let answer = match waiting.broken.take() {
-            _ if waiting.answered => Ok(Answer::Taken(Vec::new())),
-            Some(why) => Err(Fault::Broken(why)),
+        let Some(waiting) = self.waiting.get(&token) else { return Vec::new() };
+        let answer = match &waiting.broken {
+            _ if self.was_answered(waiting) => Ok(Answer::Taken(Vec::new())),
+            Some(why) => Err(Fault::Broken(why.clone())),
             None => Err(Fault::NotSent(trouble)),
         };
         self.answer(base, token, answer)
@@ -210,9 +226,9 @@ impl Takes {
         let waiting = self.waiting.remove(&token)?;
         base.wheel.cancel(waiting.deadline);
         for queue in &waiting.take.queues {
-            if let Some(tokens) = self.by_queue.get_mut(queue) {
-                tokens.remove(&token);
-                if tokens.is_empty() {
+            if let Some(asked) = self.by_queue.get_mut(queue) {
+                asked.tokens.remove(&token);
+                if asked.tokens.is_empty() {
                     self.by_queue.remove(queue);
                 }
             }
