@@ -54,7 +54,7 @@ pub(super) async fn serve(
         }
     };
     let is_broken = tokio::select! {
-        done = ended => done.inspect_err(|error| tracing::debug!(%error, "a connection broke off")).is_err_and(is_broken),
+        done = ended => done.inspect_err(|error| tracing::debug!(%error, "a connection broke off")).is_err_and(|error| is_broken(&error)),
         () = peer.closing() => {
             tracing::debug!("a connection was closed that was silent");
             false
@@ -64,8 +64,8 @@ pub(super) async fn serve(
 }
 
 /// Whether the client broke the connection, with answers unread.
-fn is_broken(error: hyper::Error) -> bool {
-    let why = std::error::Error::source(&error).and_then(|why| why.downcast_ref::<io::Error>());
+fn is_broken(error: &hyper::Error) -> bool {
+    let why = std::error::Error::source(error).and_then(|why| why.downcast_ref::<io::Error>());
     why.is_some_and(|why| matches!(why.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe))
 }
 

@@ -42,7 +42,7 @@ impl Handout {
         Handout { client, leases }
     }
 
-    fn is_delivered(mut self) {
+    fn deliver(mut self) {
         self.leases.clear();
     }
 }
@@ -74,7 +74,7 @@ impl Peer {
     /// The client sends something: it has read what was sent.
     pub(crate) fn goes_on(&self) {
         let mut unread = self.handouts.unread();
-        unread.sent.drain(..).for_each(Handout::is_delivered);
+        unread.sent.drain(..).for_each(Handout::deliver);
         unread.is_pipelined = false;
     }
 
@@ -89,7 +89,7 @@ impl Peer {
     pub(crate) fn is_over(&self, is_broken: bool) {
         let Unread { unsent, sent, is_pipelined } = std::mem::take(&mut *self.handouts.unread());
         if !(is_broken && is_pipelined) {
-            sent.into_iter().for_each(Handout::is_delivered);
+            sent.into_iter().for_each(Handout::deliver);
         }
         drop(unsent);
     }
@@ -130,7 +130,7 @@ impl HttpBody for HandingOut {
         }
         match &self.peer.stream {
             Some(_) => self.peer.handouts.unread().unsent.push(handout),
-            None => handout.is_delivered(),
+            None => handout.deliver(),
         }
         Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.bytes)))))
     }
