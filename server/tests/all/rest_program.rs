@@ -123,8 +123,10 @@ async fn it_speaks_tls_with_redis() {
         .unwrap_or_else(|error| panic!("this test needs openssl ({error}): apt-get install openssl"));
     assert!(made.status.success(), "{made:?}");
     let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port().to_string();
-    let options = ["--tls-port", &port, "--tls-cert-file", &cert, "--tls-key-file", &key];
-    let _redis = RedisServer::start(&[&options[..], &["--tls-auth-clients", "no"]].concat()).await;
+    // The system may have given the same port of another address away.
+    let place = ["--bind", "127.0.0.1", "--tls-port", &port];
+    let files = ["--tls-cert-file", &cert, "--tls-key-file", &key, "--tls-auth-clients", "no"];
+    let _redis = RedisServer::start(&[&place[..], &files].concat()).await;
     let url = format!("rediss://localhost:{port}/");
     let words = ["rest", "--redis", &url, "--listen", "127.0.0.1:0", "--token", "from-env"];
     let mut rest = delayline(None, &words);

@@ -236,11 +236,12 @@ impl World {
                 let text = Bytes::from_static(self.random.pick::<&[u8]>(&TEXTS));
                 if self.there.contains(&queue) { Damage::Meta { field, text } } else { Damage::Unnamed }
             }
-            6 => Damage::Score {
-                key: *self.random.pick(&[Key::Due, Key::Leased, Key::Dead]),
-                id: self.id(),
-                score,
-            },
+            6 => {
+                let (key, id) = (*self.random.pick(&[Key::Due, Key::Leased, Key::Dead]), self.id());
+                // Of what a server has before all times and what it has at the first, one comes first.
+                let score = if key == Key::Due { f64::INFINITY } else { score };
+                Damage::Score { key, id, score }
+            }
             // A server makes `meta` of what is left beside the key, and so a queue of nothing.
             7 if self.there.contains(&queue) => {
                 let key = *self.random.pick(&Key::ALL);
