@@ -12,7 +12,7 @@ use crate::script::Script;
 const SESSION_MS: u64 = 600_000;
 const KEEP_SESSIONS: u64 = 64;
 const SWEEP_LEAST: u64 = 500;
-const SWEEP_MOST: u64 = 3_000;
+const SWEEP_MOST: u64 = 1_500;
 const SWEEP_STEP_MS: u64 = 1_000;
 const SWEEP_MS: u64 = 60_000;
 const SWEEP_LATE_MS: u64 = 10_000;

@@ -1,4 +1,4 @@
-local KEEP_SESSIONS, SWEEP_LEAST, SWEEP_MOST = 64, 500, 3000
+local KEEP_SESSIONS, SWEEP_LEAST, SWEEP_MOST = 64, 500, 1500
 local SWEEP_STEP_MS, SWEEP_MS, SWEEP_LATE_MS = 1000, 60000, 10000
 
 -- Drops sessions that were kept long enough: a part of meta a second, more where nobody came for longer, and a rest of a

@@ -4,7 +4,7 @@ use delayline_tests::edge::built;
 
 use crate::site::Which;
 
-const EXAMPLE_BYTES: u64 = 150_000;
+const EXAMPLE_BYTES: u64 = 160_000;
 
 #[test]
 fn the_example_is_small() {
