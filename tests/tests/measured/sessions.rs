@@ -19,7 +19,7 @@ const POLL_US: u64 = 29_000_000;
 const AFTER_US: u64 = 20 * 60 * 1_000_000;
 const FIELDS_MAX: i64 = 300;
 /// How long one script may keep all others waiting, whatever an older build has left behind.
-const LONGEST: Duration = Duration::from_millis(20);
+const LONGEST: Duration = Duration::from_millis(50);
 /// Sessions as clients write them, that were kept until the first moment of 2026: as many as a script makes at once.
 const OLD: &str = "
 for i = ARGV[1], ARGV[2] do
