@@ -112,6 +112,8 @@ pub(crate) struct World {
     there: BTreeSet<QueueName>,
     /// Whether a key was made one of another type.
     had_foreign: bool,
+    /// Whether somebody wrote over how many jobs expire, or are large.
+    lost_count: bool,
     /// The queue of a key that has another type now: a script is to meet it before others change what it is made of.
     foreign: Option<QueueName>,
     /// When the next thing happens in some queue, as far as was heard last.
@@ -138,6 +140,7 @@ impl World {
             damaged: false,
             there: BTreeSet::new(),
             had_foreign: false,
+            lost_count: false,
             foreign: None,
             random,
             sequences: BTreeMap::new(),
@@ -234,6 +237,7 @@ impl World {
                     field => field.to_owned(),
                 };
                 let text = Bytes::from_static(self.random.pick::<&[u8]>(&TEXTS));
+                self.lost_count |= ["exp", "big"].contains(&&*field);
                 if self.there.contains(&queue) { Damage::Meta { field, text } } else { Damage::Unnamed }
             }
             6 => {
@@ -243,7 +247,8 @@ impl World {
                 Damage::Score { key, id, score }
             }
             // A server makes `meta` of what is left beside the key, and so a queue of nothing.
-            7 if self.there.contains(&queue) => {
+            // And what was counted last is what a server counts when it next looks.
+            7 if self.there.contains(&queue) && !self.lost_count => {
                 let key = *self.random.pick(&Key::ALL);
                 self.foreign = Some(queue);
                 self.had_foreign = true;
