@@ -1,27 +1,28 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use delayline_core::{
-    BODY_LIMIT, CancelOutcome, Command, Entry, Fence, Grant, Identity, PublishOutcome, QueueConfig,
-    QueueName, Reason, Record, Reply, RescheduleOutcome, Session, UnixMicros, UnixMs, VerdictKind,
+    BODY_LIMIT, CancelOutcome, Command, Entry, Fence, Identity, PublishOutcome, QueueConfig, QueueName,
+    Reason, Record, Reply, RescheduleOutcome, Session, UnixMicros, UnixMs, VerdictKind,
 };
 
+use super::damage::Damage;
 use super::{Checked, Instance, Key, Phase, Violation, Witness, ensure, key_of};
 use crate::sim::marks::Marks;
 use crate::sim::names;
 
-const DEFAULT_ATTEMPTS: u16 = 10;
+pub(super) const DEFAULT_ATTEMPTS: u16 = 10;
 
 /// What the store must hold, command by command. A failover takes it back to an earlier state.
 #[derive(Default)]
 pub(in crate::sim) struct Ledger {
     pub(super) jobs: BTreeMap<Key, Job>,
     pub(super) queues: BTreeMap<usize, Queue>,
-    batches: BTreeMap<(Identity, char, usize, u64), Past>,
-    accepted: BTreeMap<Instance, u32>,
+    pub(super) batches: BTreeMap<(Identity, char, usize, u64), Past>,
+    pub(super) accepted: BTreeMap<Instance, u32>,
     pub(super) cancelled: BTreeMap<Key, u32>,
     pub(super) moved: BTreeMap<Key, u32>,
     /// Jobs that somebody wrote over: nobody answers for them.
-    spoiled: BTreeSet<Key>,
+    pub(super) spoiled: BTreeSet<Key>,
     /// The most that a job of the last batch of grants had waited beyond its time, in milliseconds.
     pub(in crate::sim) late_ms: u64,
     /// How many queues came to be by a publish.
@@ -40,19 +41,8 @@ pub(super) struct Queue {
     pub(super) config: QueueConfig,
     pub(super) counts: Counts,
     /// Whether its name was written to the index of its shard since somebody took it away.
-    named: bool,
-    damage: Damage,
-}
-
-/// What was written over in a queue, from least to most.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Damage {
-    #[default]
-    None,
-    /// What it counts.
-    Counts,
-    /// A key, which is of another type by now.
-    Key,
+    pub(super) named: bool,
+    pub(super) damage: Damage,
 }
 
 /// What is counted where the outcome is seen.
@@ -79,10 +69,10 @@ pub(super) struct Job {
     /// Until it is, no fence can be its own.
     pub(super) deliveries: u16,
     pub(super) attempts: u16,
-    wanted_attempts: Option<u16>,
+    pub(super) wanted_attempts: Option<u16>,
     pub(super) max: u16,
     pub(super) expires: Option<UnixMs>,
-    lost_delay_ms: u64,
+    pub(super) lost_delay_ms: u64,
     /// Too large to be stored as it is, so that no list may get it.
     large: bool,
     pub(super) reason: Option<Reason>,
@@ -91,14 +81,14 @@ pub(super) struct Job {
     /// It may have died unseen, when its last lease ended or its TTL did, and been requeued.
     pub(super) maybe_requeued: bool,
     /// It may have lost its TTL so.
-    maybe_endless: bool,
+    pub(super) maybe_endless: bool,
     /// It may have died unseen, and been purged.
     pub(super) maybe_purged: bool,
 }
 
 /// What a batch was answered the first time.
 #[derive(Clone, Debug, PartialEq)]
-enum Past {
+pub(super) enum Past {
     Published(Vec<PublishOutcome>, UnixMicros),
     Granted(Vec<(Key, Fence)>),
     Cancelled(Vec<CancelOutcome>),
@@ -241,63 +231,6 @@ impl Ledger {
     /// The first job of the queue that must be there, of this number or one above it.
     pub(in crate::sim) fn job_from(&self, queue: usize, job: u32) -> Option<u32> {
         self.certain(queue).find(|there| *there >= job)
-    }
-
-    /// Nobody answers for the job any more, nor for what the queue counts.
-    pub(in crate::sim) fn spoil_job(&mut self, key: Key) {
-        self.jobs.remove(&key);
-        self.spoiled.insert(key);
-        self.spoil_counts(key.0);
-    }
-
-    /// Nobody answers for what the queue counts.
-    pub(in crate::sim) fn spoil_counts(&mut self, queue: usize) {
-        let of = self.queues.entry(queue).or_default();
-        of.damage = of.damage.max(Damage::Counts);
-    }
-
-    /// Nobody answers for the jobs that the queue has or had, which are answered; without its `meta` neither for its config
-    /// and what it remembers of batches.
-    pub(in crate::sim) fn spoil_queue(&mut self, queue: usize, with_meta: bool) -> Vec<Instance> {
-        let there = self.accepted.keys().filter(|instance| instance.key.0 == queue).copied();
-        let there: Vec<Instance> = there.collect();
-        for instance in &there {
-            self.spoil_job(instance.key);
-        }
-        let of = self.queues.entry(queue).or_default();
-        of.damage = Damage::Key;
-        if with_meta {
-            (of.born, of.paused, of.config) = (false, false, QueueConfig::default());
-            self.batches.retain(|(_, _, of, _), _| *of != queue);
-        }
-        there
-    }
-
-    /// Somebody took names away from an index.
-    pub(in crate::sim) fn spoil_names(&mut self) {
-        self.queues.values_mut().for_each(|queue| queue.named = false);
-    }
-
-    /// Whether the queue's name is in the index of its shard.
-    pub(in crate::sim) fn is_named(&self, queue: usize) -> bool {
-        self.queues.get(&queue).is_some_and(|queue| queue.named)
-    }
-
-    pub(in crate::sim) fn is_spoiled(&self, key: Key) -> bool {
-        self.spoiled.contains(&key)
-    }
-
-    /// Dead letters of the queue that nobody answers for.
-    pub(super) fn spoiled_in(&self, queue: &QueueName) -> u64 {
-        self.spoiled.iter().filter(|key| names::queue(key.0) == *queue).count() as u64
-    }
-
-    pub(in crate::sim) fn is_uncounted(&self, queue: usize) -> bool {
-        self.queues.get(&queue).is_some_and(|queue| queue.damage >= Damage::Counts)
-    }
-
-    pub(in crate::sim) fn is_broken(&self, queue: usize) -> bool {
-        self.queues.get(&queue).is_some_and(|queue| queue.damage == Damage::Key)
     }
 
     /// How often this publish was accepted.
@@ -477,88 +410,6 @@ impl Ledger {
             maybe_purged: false,
         };
         self.jobs.insert(instance.key, job);
-        Ok(())
-    }
-
-    fn granted(
-        &mut self,
-        now: UnixMicros,
-        queue: &QueueName,
-        grant: &Grant,
-        lease_end: UnixMs,
-        witness: &mut Witness,
-        marks: &mut Marks,
-    ) -> Checked {
-        let key = key_of(queue, &grant.id)?;
-        let (id, fence, now_ms, latest) = (&grant.id, grant.state.fence, now.floor_ms(), self.latest);
-        if self.is_spoiled(key) {
-            witness.grant(key, fence, lease_end);
-            return Ok(());
-        }
-        let Queue { paused, config, .. } = self.queue_mut(queue).clone();
-        ensure!(!paused, "a paused queue grants nothing", "{id} of {queue}");
-        let Some(job) = self.jobs.get_mut(&key) else {
-            ensure!(false, "a settled job never runs again", "{id} of {queue} was granted but is not there");
-            return Ok(());
-        };
-        let expired = |job: &Job| job.expires.is_some_and(|expires| expires <= now_ms);
-        let died = job.attempts >= job.max && job.max > 0;
-        let requeued = std::mem::take(&mut job.maybe_requeued) && (died || job.expires.is_some());
-        if requeued && grant.state.attempts == 1 {
-            marks.reach("a dead letter runs again");
-            (job.attempts, job.reason, job.maybe_endless) = (0, None, true);
-        } else if let Phase::Waiting { due } = job.phase {
-            ensure!(grant.due == due, "a job keeps its due time", "{id}, due {due}, was due {}", grant.due);
-        }
-        match job.phase {
-            _ if requeued => {}
-            Phase::Waiting { .. } => {}
-            Phase::Leased { fence: other, until, .. } => {
-                ensure!(
-                    until <= latest,
-                    "one live lease",
-                    "{id} of {queue} is held under {other} until {until}, granted at {now}"
-                );
-                let due = until + job.lost_delay_ms;
-                ensure!(grant.due == due, "a lost job keeps its delay", "{id}: {} for {due}", grant.due);
-                marks.reach("a lease ends and its job is granted again");
-                job.reason = None;
-            }
-            Phase::Dead { .. } => ensure!(false, "a dead letter is not delivered", "{id} of {queue}"),
-        }
-        ensure!(grant.due <= now_ms, "never early", "{id} of {queue}, due {}, granted at {now}", grant.due);
-        ensure!(
-            !expired(job) || job.maybe_endless,
-            "an expired job is not delivered",
-            "{id} of {queue} at {now}"
-        );
-        job.attempts += 1;
-        job.deliveries += 1;
-        job.max = job.wanted_attempts.or(config.attempts).unwrap_or(DEFAULT_ATTEMPTS);
-        let state = &grant.state;
-        ensure!(
-            job.attempts <= job.max || job.wanted_attempts.is_none(),
-            "attempts have a maximum",
-            "{id} of {queue}: {} of {}",
-            job.attempts,
-            job.max
-        );
-        ensure!(state.max == job.max, "attempts have the maximum asked for", "{id}: {state:?}");
-        ensure!(
-            state.attempts == job.attempts,
-            "attempts are counted",
-            "{id}: {state:?} is {}",
-            job.attempts
-        );
-        ensure!(state.deliveries == job.deliveries, "deliveries are counted", "{id}: {state:?}");
-        if let Some(reason) = &job.reason {
-            ensure!(state.reason == *reason, "a failure keeps its reason", "{id}: {state:?}");
-        }
-        let late_ms = now_ms.since(grant.due.max(job.since));
-        (job.phase, job.since) = (Phase::Leased { fence, until: lease_end, due: grant.due }, now_ms);
-        self.late_ms = self.late_ms.max(late_ms);
-        witness.grant(key, fence, lease_end);
-        self.queue_mut(queue).counts.granted += 1;
         Ok(())
     }
 

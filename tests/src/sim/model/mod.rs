@@ -2,7 +2,9 @@
 //! the reply, and each thing that an engine tells its application.
 
 mod changes;
+mod damage;
 mod endings;
+mod grants;
 mod ledger;
 mod witness;
 
