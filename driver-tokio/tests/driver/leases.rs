@@ -168,18 +168,7 @@ fn a_worker_that_is_dropped_with_its_runtime_has_given_its_jobs_back() {
         tokio::spawn(slow(listener, server.address(), Duration::from_millis(50)));
         (url, Client::connect(&server.url()).await.unwrap())
     });
-    inner.block_on(async {
-        let client = Client::connect(&url).await.unwrap();
-        let queue = client.queue::<String>("dropped").unwrap();
-        let (teller, mut told) = tell();
-        let handler = move || {
-            teller.tell("begun");
-            std::future::pending::<()>()
-        };
-        drop(run(Worker::new(&client).queue(&queue, handler)));
-        queue.publish(&"x".into()).id("x").await.unwrap();
-        assert_eq!(told.recv().await.unwrap(), "begun");
-    });
+    inner.block_on(begin(&url));
     let begun = std::time::Instant::now();
     drop(inner);
     let took = begun.elapsed();
@@ -193,20 +182,23 @@ fn a_worker_that_is_dropped_with_its_runtime_has_given_its_jobs_back() {
 fn a_worker_that_is_dropped_while_redis_is_away_lets_its_process_end() {
     let mut server = Server::spawn();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
-        let client = Client::connect(&server.url()).await.unwrap();
-        let queue = client.queue::<String>("dropped").unwrap();
-        let (teller, mut told) = tell();
-        let handler = move || {
-            teller.tell("begun");
-            std::future::pending::<()>()
-        };
-        drop(run(Worker::new(&client).queue(&queue, handler)));
-        queue.publish(&"x".into()).id("x").await.unwrap();
-        assert_eq!(told.recv().await.unwrap(), "begun");
-    });
+    runtime.block_on(begin(&server.url()));
     server.kill();
     let begun = std::time::Instant::now();
     drop(runtime);
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+/// Leaves a worker behind that holds job `x` of the queue `dropped`, whose handler does not end.
+async fn begin(url: &str) {
+    let client = Client::connect(url).await.unwrap();
+    let queue = client.queue::<String>("dropped").unwrap();
+    let (teller, mut told) = tell();
+    let handler = move || {
+        teller.tell("begun");
+        std::future::pending::<()>()
+    };
+    drop(run(Worker::new(&client).queue(&queue, handler)));
+    queue.publish(&"x".into()).id("x").await.unwrap();
+    assert_eq!(told.recv().await.unwrap(), "begun");
 }
