@@ -3,14 +3,13 @@ use delayline_tokio::{Backoff, Forward, UnixMicros};
 use super::whole;
 
 /// The fields of `meta` that say one thing each; what counts is recounted by a script.
-pub(super) const FIELDS: [&str; 18] = [
+pub(super) const FIELDS: [&str; 17] = [
     "born",
     "epoch",
     "cfgver",
     "fence",
     "mean",
     "sessions",
-    "swept",
     "sweep",
     "broken",
     "paused",
@@ -23,7 +22,7 @@ pub(super) const FIELDS: [&str; 18] = [
     "forward",
     "forward_error",
 ];
-const SWEPT_AHEAD_MS: u64 = 3_600_000;
+const SWEEP_AHEAD_MS: u64 = 3_600_000;
 const CURSOR_DIGITS: usize = 19;
 const ERROR_BYTES: usize = 256;
 
@@ -45,12 +44,11 @@ pub(super) fn mended(name: &str, raw: &[u8], now: UnixMicros) -> Option<Right> {
         "fence" => (number.is_some(), Right::Text(now.0.to_string())),
         "cfgver" => (number.is_some(), Right::Text("1".to_owned())),
         "epoch" => (text == Some("0"), Right::Absent),
-        "swept" => (within(0, now.floor_ms().0 + SWEPT_AHEAD_MS), Right::Absent),
         "sweep" => {
             let parts = text.and_then(|text| text.split_once(' '));
             let fits = |(at, cursor): (&str, &str)| {
                 let digits = cursor.bytes().all(|byte| byte.is_ascii_digit());
-                let next = whole(at).is_some_and(|at| at <= now.floor_ms().0 + SWEPT_AHEAD_MS);
+                let next = whole(at).is_some_and(|at| at <= now.floor_ms().0 + SWEEP_AHEAD_MS);
                 next && digits && (1..=CURSOR_DIGITS).contains(&cursor.len())
             };
             (parts.is_some_and(fits), Right::Absent)
