@@ -1,40 +1,13 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use delayline_core::{Backoff, Forward, UnixMs};
+use delayline_core::{Backoff, Counters, Forward, UnixMs};
 
 use crate::{Contents, Dump};
 
-/// The fields of `meta` that hold numbers; one that scripts cannot read is as if it were not there.
-const NUMBERS: [&str; 25] = [
-    "born",
-    "cfgver",
-    "retention",
-    "max_jobs",
-    "max_bytes",
-    "fence",
-    "mean",
-    "exp",
-    "big",
-    "published",
-    "granted",
-    "acked",
-    "nacked",
-    "snoozed",
-    "released",
-    "ended",
-    "died",
-    "requeued",
-    "purged",
-    "cancelled",
-    "expired",
-    "forwarded",
-    "lost",
-    "unreadable",
-    "newer",
-];
-/// From here on they count: 0 is as if it were not there.
-const FIRST_COUNTER: usize = 9;
+/// The fields of `meta` that hold numbers and do not count; one that scripts cannot read is as if it were not there.
+const NUMBERS: [&str; 9] =
+    ["born", "cfgver", "retention", "max_jobs", "max_bytes", "fence", "mean", "exp", "big"];
 const LATEST_MS: u64 = 9_999_999_999_999;
 
 /// What a dump means to scripts at this time, without what means nothing.
@@ -90,6 +63,7 @@ fn is_lease(text: &[u8]) -> bool {
 }
 
 fn meta(fields: BTreeMap<Bytes, Bytes>, exp: usize, big: usize, now: UnixMs) -> BTreeMap<Bytes, Bytes> {
+    let counters = Counters::default().named().map(|(name, _)| name);
     let keep = |(field, value): (Bytes, Bytes)| {
         let name = String::from_utf8_lossy(&field).into_owned();
         let text = String::from_utf8_lossy(&value).into_owned();
@@ -106,11 +80,9 @@ fn meta(fields: BTreeMap<Bytes, Bytes>, exp: usize, big: usize, now: UnixMs) -> 
             "backoff" if text.parse::<Backoff>().is_err() => return None,
             "forward" if text.parse::<Forward>().is_err() => return None,
             name if is_session(name) && !lasts(&text, now) => return None,
-            name => match NUMBERS.iter().position(|known| *known == name) {
-                Some(_) if number.is_none() => return None,
-                Some(at) if at >= FIRST_COUNTER && number == Some(0) => return None,
-                _ => return Some((field, value)),
-            },
+            name if NUMBERS.contains(&name) && number.is_none() => return None,
+            name if counters.contains(&name) && matches!(number, None | Some(0)) => return None,
+            _ => return Some((field, value)),
         };
         Some((field, kept.into()))
     };
