@@ -7,7 +7,7 @@ use delayline_core::{Command, Reply, Stats};
 
 /// What every run of some hundred sequences must have drawn. Not among it are the server's own answer to INFO, which no two
 /// stores share, and `Moved`: no command changes a queue's epoch.
-const EXPECTED: [&str; 104] = [
+const EXPECTED: [&str; 108] = [
     "acked",
     "again",
     "backoff",
@@ -97,6 +97,10 @@ const EXPECTED: [&str; 104] = [
     "Rescheduled Gone",
     "Rescheduled Leased",
     "Rescheduled Moved",
+    "Settled Conflict(Bury)",
+    "Settled Conflict(Nack)",
+    "Settled Conflict(Release)",
+    "Settled Conflict(Snooze)",
     "Settled Died",
     "Settled Done",
     "Settled Expired",
