@@ -55,8 +55,8 @@ impl Keyspace {
         let tag = self.tag(self.shards.of(queue));
         ["agenda", "queues", "meta", "pool", "due", "leased", "state", "dead", "exp", "waiting", "big"].map(
             |name| match name {
-                "agenda" | "queues" => format!("{tag}{name}"),
-                _ => format!("{tag}{queue}:{name}"),
+                "agenda" | "queues" => [tag, name].concat(),
+                _ => [tag, queue.as_str(), ":", name].concat(),
             },
         )
     }
