@@ -97,8 +97,7 @@ apply()
 lower_agenda(soon)
 if tidy and not meta.forward then
   begin_with_removal()
-  local first = at_score(call('ZRANGE', KEYS[6], 0, 0, 'WITHSCORES')[2])
-  set('lo', first and num(first) or '')
+  bound_leases()
   local ahead = call('ZRANGEBYSCORE', KEYS[5], '(' .. num(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
   set_agenda(next_event(at_score(ahead)))
 end

@@ -37,9 +37,14 @@ impl Script<'_> {
         }
         self.queue.meta.counters.ended += ended.len() as u64;
         self.apply();
-        let first = self.queue.leased.first_score();
-        self.queue.meta.lo = Lo::of(first.map(|first| if first > late { now } else { first }));
+        self.queue.meta.lo = Lo::of(self.first_lease_end());
         ended.len()
+    }
+
+    /// When the first of the leases ends. One that would end too late ends now.
+    pub(crate) fn first_lease_end(&self) -> Option<UnixMs> {
+        let first = self.queue.leased.first_score()?;
+        Some(if first > self.late() { self.now } else { first })
     }
 
     /// The latest that a lease can end.

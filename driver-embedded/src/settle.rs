@@ -118,7 +118,7 @@ impl Script<'_> {
 
     /// The engine holds nothing of the queue any more: the agenda need not wait for its leases.
     fn tidy(&mut self) {
-        self.queue.meta.lo = Lo::of(self.queue.leased.first_score());
+        self.queue.meta.lo = Lo::of(self.first_lease_end());
         let ahead = self.queue.due.since(self.now + 1).next().map(|(_, at)| at);
         self.set_agenda(self.next_event(ahead));
     }

@@ -1,6 +1,3 @@
--- No lease is granted for so long, nor was the clock set back by so much: somebody else wrote when it ends.
-local LATE_LEASE_MS = 172800000
-
 -- Ended leases go back to due as of the lease's end, or to dead when their attempts are used up. One that would end too late
 -- ends now.
 local function reap(limit)
@@ -40,7 +37,6 @@ local function reap(limit)
   end
   count('ended', #ids)
   apply()
-  local first = at_score(call('ZRANGE', KEYS[6], 0, 0, 'WITHSCORES')[2])
-  set('lo', first and num(first > late and now or first) or '')
+  bound_leases()
   return #ids
 end

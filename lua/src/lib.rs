@@ -117,13 +117,13 @@ macro_rules! scripts {
 
 scripts! {
     "Accepts jobs." PUBLISH "publish": "base" "meta" "state" "agenda" "changes" "session" "sweep";
-    "Grants leases." RESERVE "reserve": "base" "meta" "state" "agenda" "changes" "reap" "sift" "session" "sweep";
-    "Ends leases with verdicts." SETTLE "settle": "base" "meta" "state" "agenda" "changes";
+    "Grants leases." RESERVE "reserve": "base" "meta" "state" "agenda" "changes" "lease" "reap" "sift" "session" "sweep";
+    "Ends leases with verdicts." SETTLE "settle": "base" "meta" "state" "agenda" "changes" "lease";
     "Renews leases." EXTEND "extend": "base" "meta" "state" "agenda" "changes";
     "Takes waiting jobs away." CANCEL "cancel": "base" "meta" "state" "agenda" "changes" "session" "sweep";
     "Gives waiting jobs another due time." RESCHEDULE "reschedule": "base" "meta" "state" "agenda" "changes" "session" "sweep";
     "Reads a shard's agenda and takes its lease." PEEK "peek": "base";
-    "Does what must happen in a queue." TEND "tend": "base" "meta" "state" "agenda" "changes" "reap" "sift" "sweep";
+    "Does what must happen in a queue." TEND "tend": "base" "meta" "state" "agenda" "changes" "lease" "reap" "sift" "sweep";
     "Makes dead letters due." REQUEUE "requeue": "base" "meta" "state" "agenda" "changes" "dead";
     "Removes dead letters." PURGE "purge": "base" "meta" "state" "agenda" "changes" "dead";
     "Replaces a queue's config." CONFIGURE "configure": "base" "meta" "agenda" "config";
