@@ -118,6 +118,8 @@ bugs! {
     ConfigNotFixed "config-not-fixed",
     /// Sessions stay, however long they were kept.
     SessionsNotSwept "sessions-not-swept",
+    /// A sweep looks at all sessions at once.
+    UnboundedSweep "unbounded-sweep",
 }
 
 impl fmt::Display for Bug {

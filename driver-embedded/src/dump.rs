@@ -31,6 +31,19 @@ pub enum Dumped {
 impl Store {
     /// Everything in the store, by key. A key that would hold nothing is not there.
     pub fn dump(&self, keys: &Keyspace) -> BTreeMap<String, Dumped> {
+        let mut dump = self.dump_without_meta(keys);
+        for (name, queue) in self.parts.iter().flat_map(|part| &part.queues) {
+            dump.hash(&keys.queue_keys(name)[2], meta_fields(&queue.meta));
+        }
+        dump.0
+    }
+
+    /// Everything but what queues count and remember, which may be thousands of sessions.
+    pub fn dump_of_jobs(&self, keys: &Keyspace) -> BTreeMap<String, Dumped> {
+        self.dump_without_meta(keys).0
+    }
+
+    fn dump_without_meta(&self, keys: &Keyspace) -> Dump {
         let mut dump = Dump::default();
         if let Some((layout, shards, born)) = self.opened {
             let mut fields = Fields::default();
@@ -53,7 +66,7 @@ impl Store {
         for (key, destination) in &self.destinations {
             dump.0.insert(key.clone(), destination.dumped());
         }
-        dump.0
+        dump
     }
 }
 
@@ -62,8 +75,7 @@ struct Dump(BTreeMap<String, Dumped>);
 
 impl Dump {
     fn queue(&mut self, keys: &Keyspace, name: &QueueName, queue: &Queue) {
-        let [_, _, meta, pool, due, leased, state, dead, exp, waiting, big] = &keys.queue_keys(name);
-        self.hash(meta, meta_fields(&queue.meta));
+        let [_, _, _, pool, due, leased, state, dead, exp, waiting, big] = &keys.queue_keys(name);
         self.hash(pool, queue.pool.iter().map(|(id, record)| (id.to_string(), record.clone())).collect());
         self.jobs(due, &queue.due);
         self.jobs(leased, &queue.leased);

@@ -109,12 +109,15 @@ impl Script<'_> {
         if self.planted(Bug::SessionsNotSwept) {
             return;
         }
+        let unbounded = self.planted(Bug::UnboundedSweep);
         let (now, meta) = (self.now, &mut self.queue.meta);
         let (at, from) = meta.sweep.filter(|(at, _)| *at <= now + SWEEP_MS).unwrap_or((now, None));
         if meta.sessions.unwrap_or(0) <= KEEP_SESSIONS || at > now {
             return;
         }
-        let most = (now.since(at) / 10).clamp(SWEEP_LEAST, SWEEP_MOST) as usize;
+        let most =
+            if unbounded { u64::MAX >> 1 } else { (now.since(at) / 10).clamp(SWEEP_LEAST, SWEEP_MOST) };
+        let most = usize::try_from(most).unwrap_or(usize::MAX - 1);
         let lanes = meta.lanes.range((from.map_or(Unbounded, Included), Unbounded));
         let part: Vec<(Lane, UnixMs)> =
             lanes.take(most + 1).map(|(lane, past)| (*lane, past.keep_until)).collect();

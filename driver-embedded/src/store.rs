@@ -140,6 +140,14 @@ impl Store {
         self.notices.poll()
     }
 
+    /// How many sessions the queue remembers.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn sessions(&self, queue: &QueueName) -> usize {
+        let part = self.parts.get(usize::from(self.shards.of(queue).0));
+        part.and_then(|part| part.queues.get(queue)).map_or(0, |queue| queue.meta.lanes.len())
+    }
+
     /// Breaks the store: it makes this mistake from now on, and no other.
     #[doc(hidden)]
     pub fn plant(&mut self, bug: Option<Bug>) {

@@ -39,7 +39,7 @@ pub use http::{Http, Response};
 pub use mark::{Mark, What};
 pub use measure::measure;
 pub use meter::Meter;
-pub use patch::patched;
+pub use patch::{metered, patched};
 pub use pipeline::Pipeline;
 pub use poll::until;
 pub use process::Process;

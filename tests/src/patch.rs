@@ -39,6 +39,32 @@ pub fn patched(bug: Bug) -> Vec<(&'static Script, String)> {
     patched
 }
 
+/// What all of the script's replies from Redis have of entries at most: the largest part of the sessions, as fields and
+/// values, and what few jobs have.
+const READ_MOST: &str = "5000";
+
+/// The script, which fails if it reads more than a script may at once; no plan and no sequence asks for many jobs.
+///
+/// # Panics
+/// If a script calls Redis in another way than is known here.
+#[must_use]
+pub fn metered(source: &str) -> String {
+    let metered = source.replacen(CALL, &METERED_CALL.replace("READ_MOST", READ_MOST), 1);
+    assert!(metered != source || !source.contains("redis.pcall(command"), "the call of Redis is known");
+    metered
+}
+
+const CALL: &str =
+    "local function call(command, key, ...)\n  local answer = redis.pcall(command, key, ...)\n";
+const METERED_CALL: &str = "local entries_read = 0
+local function call(command, key, ...)
+  local answer = redis.pcall(command, key, ...)
+  if type(answer) == 'table' and not answer.err then
+    entries_read = entries_read + (type(answer[2]) == 'table' and #answer[2] or #answer)
+    if entries_read > READ_MOST then return error('more than READ_MOST entries are read') end
+  end
+";
+
 const fn patch(bug: Bug, scripts: usize, find: &'static str, replace: &'static str) -> Patch {
     Patch { bug, find, scripts, replace }
 }
@@ -59,7 +85,7 @@ const PATCHES: &[Patch] = &[
         "apply()\nbegin_with_removal()\n\nif want == 0 then",
         "apply()\nbegin_with_removal()\nif counts.unreadable and #jobs > 0 then error('no state') end\nif want == 0 then",
     ),
-    patch(Bug::EndlessLease, 2, "local LATE_LEASE_MS = 172800000", "local LATE_LEASE_MS = 4503599627370496"),
+    patch(Bug::EndlessLease, 3, "local LATE_LEASE_MS = 172800000", "local LATE_LEASE_MS = 4503599627370496"),
     patch(Bug::EarlyPromotion, 1, "if due > now then return ids", "if due > now + 1 then return ids"),
     patch(Bug::LeaseForgotten, 1, "enters('leased', job.id, lease_end)", ""),
     patch(Bug::LostCounter, 10, "    vanishes(id, s)\n    count('expired', 1)\n", "    vanishes(id, s)\n"),
@@ -208,5 +234,11 @@ const PATCHES: &[Patch] = &[
         SWEEPING,
         "if meta_num('sessions') <= KEEP_SESSIONS then return end",
         "if true then return end",
+    ),
+    patch(
+        Bug::UnboundedSweep,
+        SWEEPING,
+        "local most = math.min(math.max(math.floor((now - at) / 10), SWEEP_LEAST), SWEEP_MOST)",
+        "local most = 1000000",
     ),
 ];

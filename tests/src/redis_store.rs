@@ -3,7 +3,7 @@ use delayline_core::{Command, Identity, Keyspace, Prefix, QueueName, Refusal, Re
 use delayline_embedded::{Bug, Damage, Key};
 use delayline_lua::Script;
 
-use crate::{Connection, Dump, RedisServer, dump_words, dumped, patched, words};
+use crate::{Connection, Dump, RedisServer, dump_words, dumped, metered, patched, words};
 
 /// Carries out commands on a real server, at times that the caller sets.
 #[derive(Debug)]
@@ -46,15 +46,21 @@ impl RedisStore {
         &mut self.connection
     }
 
-    /// Breaks the store: the server runs scripts that make this mistake from now on, and no other.
+    /// Breaks the store: the server runs scripts that make this mistake from now on, and no other. They are [`metered`].
     ///
     /// # Panics
     /// If the connection is lost, or the bug's patch does not fit the scripts.
     pub fn plant(&mut self, bug: Option<Bug>) {
-        let patched = bug.map(patched).unwrap_or_default();
+        let mut patched = bug.map(patched).unwrap_or_default();
+        for script in delayline_lua::all() {
+            if patched.iter().all(|(of, _)| of.name != script.name) {
+                patched.push((script, script.written().to_owned()));
+            }
+        }
         self.planted = patched
             .into_iter()
             .map(|(script, source)| {
+                let source = metered(&source);
                 let sha1 = shown(&self.connection.ask(&["SCRIPT", "LOAD", &source]));
                 Planted { script, sha1, source }
             })
@@ -82,7 +88,10 @@ impl RedisStore {
         for Planted { script, sha1, source } in &self.planted {
             match words.get_mut(1) {
                 Some(word) if word == script.sha1().as_bytes() => *word = sha1.clone().into_bytes(),
-                Some(word) if word == script.source().as_bytes() => *word = source.clone().into_bytes(),
+                // Only what is longer than a name is worth being compared with sources.
+                Some(word) if word.len() > 40 && word == script.source().as_bytes() => {
+                    *word = source.clone().into_bytes();
+                }
                 _ => {}
             }
         }

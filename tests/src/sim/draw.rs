@@ -327,18 +327,12 @@ fn draw_upsets(random: &mut Random, plan: &mut Plan) {
             1 => Strikes::FlushAll,
             2 => Strikes::Step { node, down_ms, ms: step(random) },
             3 => Strikes::Panic { node, down_ms: down_ms + 7_000 },
-            4 => Strikes::Visit { queue, count: random.number(100..=2_000) },
+            4 => Strikes::Visit { queue, count: random.number(100..=3_000) },
             5 => {
-                let what = spoil(random);
-                if matches!(&what, Spoil::Meta { field, .. } if field == "lo") {
-                    // The leases that it bounds are to end by themselves, and no later grant is to bound them anew.
-                    let at_ms = plan.span_ms - random.number(0..=plan.span_ms / 8);
-                    let down_ms = down_ms + 7_000;
-                    plan.blows.push(Blow { at_ms, what: Strikes::Spoil { queue, what } });
-                    plan.blows.push(Blow { at_ms, what: Strikes::Panic { node, down_ms } });
-                    continue;
+                for _ in 0..random.number(1..=3) {
+                    draw_spoil(random, plan);
                 }
-                Strikes::Spoil { queue, what }
+                continue;
             }
             _ => {
                 plan.blows.extend(garbles(random, plan));
@@ -350,10 +344,29 @@ fn draw_upsets(random: &mut Random, plan: &mut Plan) {
     plan.blows.sort_by_key(|blow| blow.at_ms);
 }
 
+/// Somebody writes over a value.
+fn draw_spoil(random: &mut Random, plan: &mut Plan) {
+    let (at_ms, queue) = (random.number(0..=plan.span_ms), index(random, plan.queues.len()));
+    let what = spoil(random);
+    let of_leases = match &what {
+        Spoil::Meta { field, .. } => field == "lo",
+        what => matches!(what, Spoil::Score { .. }),
+    };
+    if !of_leases {
+        return plan.blows.push(Blow { at_ms, what: Strikes::Spoil { queue, what } });
+    }
+    // Leases are to end by themselves, and no later grant is to bound them anew.
+    let at_ms = plan.span_ms - random.number(0..=plan.span_ms / 8);
+    let (node, down_ms) = (index(random, plan.nodes.len()), random.number(7_001..=15_000));
+    plan.blows.push(Blow { at_ms, what: Strikes::Spoil { queue, what } });
+    plan.blows.push(Blow { at_ms, what: Strikes::Panic { node, down_ms } });
+}
+
 fn spoil(random: &mut Random) -> Spoil {
     let text = random.pick(&Spoil::TEXTS).to_string();
-    match random.number(0..=11) {
+    match random.number(0..=13) {
         0..=3 => Spoil::State { job: of(random, 0..=60), text },
+        12.. => Spoil::Score { job: of(random, 0..=60) },
         // An empty lower bound says that no lease is held, and nobody can tell that it is not so.
         4..=6 => {
             let field = if random.percent(50) { "lo" } else { *random.pick(&Spoil::FIELDS) };

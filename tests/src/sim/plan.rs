@@ -263,6 +263,8 @@ pub enum Strikes {
 pub enum Spoil {
     /// The state of a job: this one's, or that of the next that is there.
     State { job: u32, text: String },
+    /// When the lease of a job ends: this one's, or that of the next that is held. It never does.
+    Score { job: u32 },
     /// A number among the fields of `meta`.
     Meta { field: String, text: String },
     /// A key, of which only the last part is named: it is a string now.

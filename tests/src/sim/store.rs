@@ -19,7 +19,9 @@ pub(super) trait Store {
     fn heard(&mut self) -> Vec<Notice>;
     /// Somebody else writes.
     fn damage(&mut self, queue: &QueueName, damage: &Damage);
-    /// All keys.
+    /// How many sessions the queue remembers, if that costs nothing to say.
+    fn sessions(&self, queue: &QueueName) -> Option<usize>;
+    /// All keys; whether what queues count and remember is among them is the store's choice.
     fn dump(&mut self) -> Dump;
     /// Forgets all it holds, and who hears.
     fn clear(&mut self);
@@ -64,8 +66,12 @@ impl Store for Memory {
         self.store.damage(queue, damage);
     }
 
+    fn sessions(&self, queue: &QueueName) -> Option<usize> {
+        Some(self.store.sessions(queue))
+    }
+
     fn dump(&mut self) -> Dump {
-        self.store.dump(&self.keys).into_iter().map(|(key, dumped)| (key, dumped.into())).collect()
+        self.store.dump_of_jobs(&self.keys).into_iter().map(|(key, dumped)| (key, dumped.into())).collect()
     }
 
     fn clear(&mut self) {
@@ -122,6 +128,11 @@ impl Store for Server {
 
     fn damage(&mut self, queue: &QueueName, damage: &Damage) {
         self.store.damage(queue, damage);
+    }
+
+    /// What scripts read is counted there, by [`RedisStore::plant`].
+    fn sessions(&self, _: &QueueName) -> Option<usize> {
+        None
     }
 
     fn dump(&mut self) -> Dump {

@@ -233,6 +233,16 @@ impl Ledger {
         self.certain(queue).find(|there| *there >= job)
     }
 
+    /// The first job of the queue that must be held, of this number or one above it, or of any.
+    pub(in crate::sim) fn held_from(&self, queue: usize, job: u32) -> Option<u32> {
+        let held = |of: &u32| {
+            let phase = self.jobs.get(&(queue, *of)).map(|job| job.phase);
+            matches!(phase, Some(Phase::Leased { until, .. }) if until > self.latest)
+        };
+        let all: Vec<u32> = self.certain(queue).filter(held).collect();
+        all.iter().find(|of| **of >= job).or(all.first()).copied()
+    }
+
     /// How often this publish was accepted.
     pub(in crate::sim) fn times_accepted(&self, instance: &Instance) -> u32 {
         self.accepted.get(instance).copied().unwrap_or(0)

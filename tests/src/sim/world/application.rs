@@ -288,8 +288,13 @@ impl World<'_> {
         let (ms, verdict) = self.handled(&mut handler, node);
         if self.calm || !handler.percent(10) {
             let life = self.nodes[node].life;
-            let taken = Box::new((job.lease.clone(), verdict));
-            self.after(ms.min(TAKEN_MS) * 1000, What::Settle(node, life, taken));
+            let us = ms.min(TAKEN_MS) * 1000;
+            if handler.percent(self.rates.twice) && !self.calm {
+                let other = Verdict::Bury { reason: Reason::new(REASON) };
+                let again_us = handler.number(0..=2_000_000);
+                self.after(us + again_us, What::Settle(node, life, Box::new((job.lease.clone(), other))));
+            }
+            self.after(us, What::Settle(node, life, Box::new((job.lease.clone(), verdict))));
         }
         Ok(())
     }

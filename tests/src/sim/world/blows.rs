@@ -117,6 +117,11 @@ impl World<'_> {
                 self.ledger.spoil_job((queue, job));
                 Damage::State { id: names::job(job), text: text.clone().into() }
             }
+            Spoil::Score { job } => {
+                let Some(job) = self.ledger.held_from(queue, *job) else { return };
+                self.ledger.spoil_job((queue, job));
+                Damage::Score { key: Key::Leased, id: names::job(job), score: f64::INFINITY }
+            }
             Spoil::Meta { field, text } => {
                 self.ledger.spoil_counts(queue);
                 Damage::Meta { field: field.clone(), text: text.clone().into() }

@@ -3,6 +3,7 @@
 
 use delayline_core::{Ask, Engine};
 
+use super::oracles::PLACES;
 use super::{EPOCH_MS, What, World};
 use crate::sim::model::{Checked, ensure};
 use crate::sim::names;
@@ -90,8 +91,7 @@ impl World<'_> {
             self.anchor_us = self.anchor_us.max(due_us);
         }
         if self.stepped && left.is_empty() {
-            let last_us = self.last_in_places().saturating_sub(EPOCH_MS) * 1000;
-            self.anchor_us = self.anchor_us.max(last_us.saturating_add_signed(-self.redis.ahead_us));
+            self.anchor_us = self.anchor_us.max(self.last_in(&PLACES));
         }
         let waits = self.nodes.iter().any(Node::has_callers);
         if waits {
@@ -153,8 +153,11 @@ impl World<'_> {
             self.after(if self.unopened { look_ms * 1000 } else { 0 }, What::Drain);
             return Ok(());
         }
-        let late = self.is_late(self.settled_us.unwrap_or(self.now_us));
-        ensure!(!late, "all settles once faults end", "dead letters cannot be purged");
+        let mut since_us = self.settled_us.unwrap_or(self.now_us);
+        if self.stepped {
+            since_us = since_us.max(self.last_in(&[":dead"]));
+        }
+        ensure!(!self.is_late(since_us), "all settles once faults end", "dead letters cannot be purged");
         if self.nodes[0].asked.values().all(Asked::is_take) {
             for queue in 0..self.queues.len() {
                 self.ask(0, Asked::Other, Ask::Purge { queue: names::queue(queue), ids: None })?;

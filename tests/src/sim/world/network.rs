@@ -192,8 +192,10 @@ impl World<'_> {
             return Ok(Reply::Refused(Refusal::NoScript));
         }
         let now = self.redis_now();
+        let sessions = command.queue().and_then(|queue| self.store.sessions(queue));
         let (births, reply) = (self.ledger.births, self.store.execute(now, command));
         self.tell_redis(command, &reply);
+        self.check_swept(command, sessions)?;
         self.ledger.observe(now, command, &reply, &mut self.witness, &mut self.marks)?;
         self.check_told(now, command, &reply)?;
         if let Some(queue) = command.queue() {

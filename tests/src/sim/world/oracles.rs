@@ -6,20 +6,27 @@ use delayline_core::{
 };
 use delayline_embedded::Notice;
 
-use super::World;
+use super::{EPOCH_MS, World};
 use crate::sim::model::{Checked, Key, ensure, key_of};
 use crate::sim::names;
 use crate::{Contents, Dump};
 
+/// Where jobs are that have not ended, and where queues wait for what happens next.
+pub(super) const PLACES: [&str; 4] = [":due", ":leased", ":exp", ":agenda"];
 /// What notices and round trips take, if a burst of jobs comes one by one.
 const PUNCTUAL_MS: u64 = 400;
 /// How long sessions are kept, and late ones are spared, at most, and leases that they remember last.
 const SESSIONS_US: i64 = 660_000_000;
-/// So many visitors come then, one after the other.
-const LATE_VISITORS: usize = 30;
-const VISIT_US: i64 = 2_000_000;
+/// So many visitors come then, one after the other: more than are kept without being counted, where the count was written
+/// over, then enough to end a sweep that was begun before, and for one from the beginning, a minute later.
+const LATE_VISITORS: usize = 100;
+const VISIT_US: i64 = 5_000_000;
 /// So few sessions are not swept.
 const KEPT_SESSIONS: usize = 64;
+/// A time that never comes, as dumps show it.
+const ENDLESS_MS: u64 = 9_999_999_999_999;
+/// So many are swept at once at most.
+const SWEPT: usize = 1_500;
 
 impl World<'_> {
     /// What is accepted is there, and nothing else; counters add up; sizes equal a recount; the agenda is never late.
@@ -71,6 +78,15 @@ impl World<'_> {
                 );
             }
         }
+        Ok(())
+    }
+
+    /// No command sweeps more sessions than a script may read at once.
+    pub(super) fn check_swept(&self, command: &Command, before: Option<usize>) -> Checked {
+        let Some(after) = command.queue().and_then(|queue| self.store.sessions(queue)) else { return Ok(()) };
+        let swept = before.unwrap_or(0).saturating_sub(after);
+        let gone = matches!(command, Command::Destroy { .. });
+        ensure!(swept <= SWEPT || gone, "what a script reads is bounded", "{swept} sessions at once");
         Ok(())
     }
 
@@ -193,8 +209,7 @@ impl World<'_> {
     /// The places of jobs that are not empty, dead letters aside, and the agenda.
     pub(super) fn places_in_use(&mut self) -> Vec<String> {
         let dump = self.store.dump();
-        let places = [":due", ":leased", ":exp", ":agenda"];
-        let in_use = |key: &&String| places.iter().any(|place| key.ends_with(place));
+        let in_use = |key: &&String| PLACES.iter().any(|place| key.ends_with(place));
         dump.keys().filter(in_use).cloned().collect()
     }
 
@@ -228,12 +243,14 @@ impl World<'_> {
         Ok(())
     }
 
-    /// The last time that a place names, by Redis's clock: where that was set back, what happens there is far ahead.
-    pub(super) fn last_in_places(&mut self) -> u64 {
+    /// When the last thing happens that these places name: where Redis's clock was set back, that is far ahead. A lease
+    /// without an end names nothing.
+    pub(super) fn last_in(&mut self, places: &[&str]) -> u64 {
         let dump = self.store.dump();
-        let in_use = self.places_in_use();
-        let last = in_use.iter().filter_map(|key| members(&dump, key).map(|(_, score)| score).last());
-        last.max().unwrap_or(0)
+        let named = dump.keys().filter(|key| places.iter().any(|place| key.ends_with(place)));
+        let scores = named.flat_map(|key| members(&dump, key).map(|(_, score)| score));
+        let last = scores.filter(|score| *score < ENDLESS_MS).max().unwrap_or(0);
+        (last.saturating_sub(EPOCH_MS) * 1000).saturating_add_signed(-self.redis.ahead_us)
     }
 
     pub(super) fn check_end(&mut self) -> Checked {
@@ -256,15 +273,15 @@ impl World<'_> {
                 self.redis.ahead_us += VISIT_US;
                 let session = Session { engine: Identity(self.handlers.any()), lane: 0, sequence: 1 };
                 let (count, lease_ms, max_bytes, wakeable) = (0, 1_000, 1_000, false);
-                let queue = queue.clone();
-                let visit = Command::Reserve { queue, session, count, lease_ms, max_bytes, wakeable };
-                let now = self.redis_now();
-                self.store.execute(now, &visit);
+                let of = queue.clone();
+                let visit = Command::Reserve { queue: of, session, count, lease_ms, max_bytes, wakeable };
+                let (now, before) = (self.redis_now(), self.store.sessions(&queue));
+                let reply = self.store.execute(now, &visit);
+                let granted = matches!(reply, Reply::Granted { .. });
+                ensure!(granted, "every command is answered", "{visit:?}: {reply:?}");
+                self.check_swept(&visit, before)?;
             }
-            let dump = self.store.dump();
-            let is_session = |field: &&Bytes| field.len() == 14 && field[0] == b's';
-            let sessions = hash(&dump, &self.keys.queue_keys(&queue)[2])
-                .map_or(0, |meta| meta.keys().filter(is_session).count());
+            let sessions = self.store.sessions(&queue).unwrap_or_else(|| self.dumped_sessions(&queue));
             ensure!(
                 sessions <= KEPT_SESSIONS + LATE_VISITORS,
                 "sessions stay bounded",
@@ -272,6 +289,13 @@ impl World<'_> {
             );
         }
         Ok(())
+    }
+
+    fn dumped_sessions(&mut self, queue: &QueueName) -> usize {
+        let dump = self.store.dump();
+        let is_session = |field: &&Bytes| field.len() == 14 && field[0] == b's';
+        let meta = hash(&dump, &self.keys.queue_keys(queue)[2]);
+        meta.map_or(0, |meta| meta.keys().filter(is_session).count())
     }
 
     fn check_left(&self, dump: &Dump) -> Checked {
