@@ -25,6 +25,12 @@ const LINGER: Duration = Duration::from_secs(2);
 /// How much of a body is read before others have their turn.
 const TURN: usize = 256 << 10;
 
+/// From here on a body is worth memory of its own.
+const LARGE: usize = 1 << 20;
+/// What is larger than 32 MiB is never kept by an allocator (glibc's `M_MMAP_THRESHOLD` is no higher): its memory goes back to
+/// the system with it, and what is not written of it takes none.
+const MAPPED: usize = (32 << 20) + 1;
+
 /// The body of a request, on its way.
 pub(crate) struct Inbound {
     chunks: BodyDataStream,
@@ -103,13 +109,18 @@ impl Inbound {
         if self.announced > limit as u64 {
             return Err(Unread::TooLarge);
         }
-        // Room for the whole at once: what grows is there twice for a while.
-        let mut read = BytesMut::with_capacity(self.announced());
+        // Room for the whole at once: what grows is there twice for a while, and of many bodies that each have room for a part
+        // none comes to its end.
+        let announced = self.announced();
+        self.holds(announced).await?;
+        let mut read = BytesMut::with_capacity(if announced > LARGE { MAPPED } else { announced });
         while let Some(chunk) = self.next().await? {
             if read.len() + chunk.len() > limit {
                 return Err(Unread::TooLarge);
             }
-            self.holds(chunk.len()).await?;
+            if announced == 0 {
+                self.holds(chunk.len()).await?;
+            }
             read.extend_from_slice(&chunk);
         }
         Ok(read.freeze())

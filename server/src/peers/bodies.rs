@@ -12,7 +12,8 @@ const UNCOUNTED: usize = 16 << 10;
 const KIB: usize = 1 << 10;
 /// A body that has made no progress for so long makes way for one that does.
 const SILENT_MS: u64 = 500;
-/// How long room is waited for: a second.
+/// How long a body waits for room, all its waits together: a second. If each wait were for so long, many bodies would take
+/// turns, none would have room for its end, and those whose clients have left would be heard of last.
 const LOOKS: u32 = 20;
 const LOOKS_EVERY: Duration = Duration::from_millis(50);
 
@@ -28,6 +29,8 @@ pub(super) struct Held(Mutex<Counted>);
 #[derive(Default)]
 struct Counted {
     bytes: usize,
+    /// How often it looked for room since it last let go of some.
+    looks: u32,
     permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -44,6 +47,13 @@ impl Bodies {
 impl Held {
     fn counted<T>(&self, change: impl FnOnce(&mut Counted) -> T) -> T {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Counted {
+    fn may_look(&mut self) -> bool {
+        self.looks += 1;
+        self.looks <= LOOKS
     }
 }
 
@@ -78,7 +88,7 @@ impl Peer {
         };
         let _waited_for = self.also_serves();
         let mut acquiring = pin!(Arc::clone(room).acquire_many_owned(kib));
-        for _ in 0..LOOKS {
+        while self.held.counted(Counted::may_look) {
             self.peers.close_most_silent(holds_in_silence);
             if let Ok(acquired) = timeout(LOOKS_EVERY, acquiring.as_mut()).await {
                 self.is_active();
@@ -92,6 +102,7 @@ impl Peer {
     pub(crate) fn lets_go(&self, bytes: usize) {
         self.held.counted(|counted| {
             counted.bytes = counted.bytes.saturating_sub(bytes);
+            counted.looks = 0;
             let kib = counted.bytes.saturating_sub(UNCOUNTED).div_ceil(KIB);
             if let Some(permit) = &mut counted.permit {
                 drop(permit.split(permit.num_permits().saturating_sub(kib)));
