@@ -35,8 +35,6 @@ pub struct Options {
 
 /// Within what all must be as it was, once all attackers have gone.
 const BACK_WITHIN: Duration = Duration::from_secs(10);
-/// The same for a part of them, beside a service that is not optimized.
-const BACK_WITHIN_IN_PART: Duration = Duration::from_secs(30);
 /// How much more memory than before still counts as back: an allocator keeps some for later.
 const KEPT_KIB: u64 = 64 << 10;
 /// A connection of the good client that is just being closed, and one to Redis.
@@ -66,8 +64,7 @@ pub async fn run(attack: Attack, options: &Options) -> Report {
     report.good = good.await.expect("the good client does not panic");
     report.during = target.state();
     attackers.shutdown().await;
-    let within = if options.part > 1 { BACK_WITHIN_IN_PART } else { BACK_WITHIN };
-    report.back = came_back(&target, &report, within).await;
+    report.back = came_back(&target, &report).await;
     report.after = target.state();
     report.most_kib = target.most_kib();
     report.left_leased = left_leased(&target).await;
@@ -88,7 +85,7 @@ async fn left_leased(target: &Target) -> Result<u64, String> {
 }
 
 /// How long it took until descriptors and memory were as before; `None` if too long.
-async fn came_back(target: &Target, report: &Report, within: Duration) -> Option<Duration> {
+async fn came_back(target: &Target, report: &Report) -> Option<Duration> {
     let begun = Instant::now();
     let back = async {
         loop {
@@ -101,5 +98,5 @@ async fn came_back(target: &Target, report: &Report, within: Duration) -> Option
             sleep(Duration::from_millis(20)).await;
         }
     };
-    timeout(within, back).await.ok()
+    timeout(BACK_WITHIN, back).await.ok()
 }
