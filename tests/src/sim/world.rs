@@ -29,7 +29,7 @@ use crate::Random;
 pub(super) const EPOCH_MS: u64 = 1_760_000_000_000;
 /// The whole key space is looked at so often; in one seed of [`THOROUGH`] after every step.
 const CHECK_EVERY: u64 = 256;
-const THOROUGH: u64 = 64;
+const THOROUGH: u64 = 256;
 const SPIN_MAX: u32 = 200;
 const LIMIT_STEPS: u64 = 400_000;
 
