@@ -18,3 +18,4 @@ mod memory;
 mod plan;
 mod quiet;
 mod sessions;
+mod waits;
