@@ -280,14 +280,7 @@ async fn outcomes_that_nobody_reads_end_with_a_line_that_says_so() {
     let other = format!("{}\n", "x".repeat(99));
     let (jobs, others) = ("{\"payload\":0}\n".repeat(1_000), other.repeat(200_000));
     let lines = format!("{jobs}{others}{jobs}");
-    let mut raw = Raw::connect_with_little_room(&service).await;
-    let headers = format!("{NDJSON}Connection: close\r\n");
-    raw.write(head("POST /v1/queues/q/batch", &headers, lines.len() as u64)).await;
-    raw.write(&lines).await;
-    let said = raw.rest().await;
-    assert!(said.contains("\"code\":\"outcomes_unread\""), "{}", &said[said.len().saturating_sub(300)..]);
-    assert_eq!(said.matches("\"status\":\"created\"").count(), 1_000);
-    assert_eq!(service.sizes("q").await, [1_000, 0, 0, 0]);
+    unread(&service, &lines).await;
 }
 
 /// However much memory there is for bodies.
@@ -296,17 +289,24 @@ async fn the_outcomes_of_a_request_that_nobody_reads_take_64_mib() {
     let service = Service::start().await;
     let (jobs, others) = ("{\"payload\":0}\n".repeat(1_000), "x\n".repeat(1_500_000));
     let lines = format!("{jobs}{others}{jobs}");
-    let mut raw = Raw::connect_with_little_room(&service).await;
-    let headers = format!("{NDJSON}Connection: close\r\n");
-    raw.write(head("POST /v1/queues/q/batch", &headers, lines.len() as u64)).await;
-    raw.write(&lines).await;
-    let said = raw.rest().await;
-    assert!(said.contains("\"code\":\"outcomes_unread\""), "{}", &said[said.len().saturating_sub(300)..]);
-    assert_eq!(said.matches("\"status\":\"created\"").count(), 1_000);
+    let said = unread(&service, &lines).await;
     // What the sockets hold comes to it, and what frames the chunks.
     let length = said.len() >> 20;
     assert!((64..80).contains(&length), "{length} MiB");
+}
+
+/// What is said of lines, of which the first thousand are jobs, to a client that reads only when it has written: that the
+/// last are not published.
+async fn unread(service: &Service, lines: &str) -> String {
+    let mut raw = Raw::connect_with_little_room(service).await;
+    let headers = format!("{NDJSON}Connection: close\r\n");
+    raw.write(head("POST /v1/queues/q/batch", &headers, lines.len() as u64)).await;
+    raw.write(lines).await;
+    let said = raw.rest().await;
+    assert!(said.contains("\"code\":\"outcomes_unread\""), "{}", &said[said.len().saturating_sub(300)..]);
+    assert_eq!(said.matches("\"status\":\"created\"").count(), 1_000);
     assert_eq!(service.sizes("q").await, [1_000, 0, 0, 0]);
+    said
 }
 
 #[tokio::test]
