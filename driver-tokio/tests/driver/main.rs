@@ -29,7 +29,11 @@ mod deployment;
 #[cfg(feature = "memory")]
 mod durations;
 #[cfg(feature = "memory")]
+mod examples;
+#[cfg(feature = "memory")]
 mod handlers;
+#[cfg(feature = "memory")]
+mod kit;
 #[cfg(feature = "memory")]
 mod layers;
 #[cfg(feature = "memory")]

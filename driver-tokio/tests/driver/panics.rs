@@ -20,12 +20,15 @@ async fn an_engine_that_panics_is_an_error_to_everybody(client: Client) {
             let teller = teller.clone();
             async move {
                 teller.tell("begun");
+                // One that is to be aborted may hear of it before.
                 let _dropped = match what {
-                    LostLease::Abort => Some(crate::leases::Dropped(teller.clone())),
-                    LostLease::Cooperate => None,
+                    LostLease::Abort => Some(crate::leases::Dropped(teller)),
+                    LostLease::Cooperate => {
+                        token.cancelled().await;
+                        teller.tell("cancelled");
+                        None
+                    }
                 };
-                token.cancelled().await;
-                teller.tell("cancelled");
                 std::future::pending::<()>().await;
             }
         }

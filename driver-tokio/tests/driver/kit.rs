@@ -1,6 +1,4 @@
 //! The test kit, as those who test with it use it.
-#![cfg(feature = "memory")]
-#![allow(missing_docs)]
 
 use std::fmt::Write;
 use std::panic::AssertUnwindSafe;

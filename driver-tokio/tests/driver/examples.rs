@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
-#[path = "../examples/embed_in_axum.rs"]
+#[path = "../../examples/embed_in_axum.rs"]
 mod embed_in_axum;
-#[path = "../examples/notification_ladder.rs"]
+#[path = "../../examples/notification_ladder.rs"]
 mod notification_ladder;
-#[path = "../examples/poll_with_snooze.rs"]
+#[path = "../../examples/poll_with_snooze.rs"]
 mod poll_with_snooze;
-#[path = "../examples/reminder.rs"]
+#[path = "../../examples/reminder.rs"]
 mod reminder;
-#[path = "../examples/unpaid_order.rs"]
+#[path = "../../examples/unpaid_order.rs"]
 mod unpaid_order;
 
 const PATIENCE: Duration = Duration::from_secs(30);
