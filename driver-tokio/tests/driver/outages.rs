@@ -145,8 +145,8 @@ async fn a_redis_that_is_full_refuses_publishers_and_still_drains() {
     assert!(queue.publish_all(jobs).await.iter().all(Result::is_ok));
     admin(&server, &["CONFIG", "SET", "maxmemory", "1mb"]).await;
     let begun = Instant::now();
-    let full = queue.publish_bytes("x").timeout(Duration::from_millis(700)).await.unwrap_err();
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    let full = queue.publish_bytes("x").timeout(Duration::from_secs(60)).await.unwrap_err();
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     assert!(matches!(full, Error::NotSent { why: Some(Refusal::OutOfMemory), .. }), "{full:?}");
     let said = full.to_string();
     assert!(said.contains(&server.url()) && said.contains("raise maxmemory"), "{said}");

@@ -28,9 +28,13 @@ struct Crowded {
 impl Crowded {
     /// With so many descriptors at most.
     async fn start(descriptors: u64, options: &str) -> Crowded {
+        Crowded::limited(&format!("ulimit -n {descriptors}"), options).await
+    }
+
+    async fn limited(limits: &str, options: &str) -> Crowded {
         let mut command = clean("sh");
         let serve = format!("exec {DELAYLINE} serve --listen 127.0.0.1:0 --redis memory:// {options}");
-        command.args(["-c", &format!("ulimit -n {descriptors} && {serve}")]).stderr(Stdio::piped());
+        command.args(["-c", &format!("{limits} && {serve}")]).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut says = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
@@ -74,6 +78,15 @@ fn descriptors() -> u64 {
     let before = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: before.maximum, maximum: before.maximum });
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+#[tokio::test]
+async fn it_takes_all_the_descriptors_that_the_system_lets_it_have() {
+    let service = Crowded::limited("ulimit -n 512 && ulimit -S -n 128", "").await;
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", service.child.id().unwrap())).unwrap();
+    let files = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
+    let [soft, hard] = [0, 1].map(|place| files.split_whitespace().nth(place).unwrap());
+    assert_eq!((soft, hard), ("512", "512"));
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
+use delayline_tokio::redis;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, Command};
@@ -97,6 +98,30 @@ async fn each_says_its_version_its_place_an_outage_its_end_and_its_stop_once() {
             );
         }
     }
+}
+
+#[tokio::test]
+async fn a_primary_that_became_a_replica_is_told_of_once() {
+    const MOVING: &str = "connecting anew, in case another serves by now";
+    let redis = RedisServer::start(&[]).await;
+    let mut connection = redis::Client::open(redis.url()).unwrap().get_connection().unwrap();
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--timeout", "1s"];
+    let mut heard = Heard::start(delayline(Some(&redis), &serve));
+    let line = heard.says("listening on http://").await;
+    let address = line.split_once("http://").unwrap().1.split_once(',').unwrap().0.to_owned();
+    let jobs = format!("http://{address}/v1/queues/q/jobs");
+    let publish = async || send(reqwest::Client::new().post(&jobs).body("1")).await.status.as_u16();
+    assert_eq!(publish().await, 201);
+    redis::cmd("REPLICAOF").arg(&["127.0.0.1", "1"]).exec(&mut connection).unwrap();
+    assert_eq!([publish().await, publish().await], [503, 503]);
+    let line = heard.says(MOVING).await;
+    assert!(line.contains("redis.sock") && line.contains("replica"), "{line}");
+    redis::cmd("REPLICAOF").arg(&["NO", "ONE"]).exec(&mut connection).unwrap();
+    crate::eventually("it goes on", async || (publish().await == 201).then_some(())).await;
+    signal("-TERM", &heard.child).await;
+    let (code, said) = heard.ends().await;
+    assert_eq!(code, Some(0), "{said:?}");
+    assert_eq!(said.iter().filter(|line| line.contains(MOVING)).count(), 1, "{said:?}");
 }
 
 #[tokio::test]

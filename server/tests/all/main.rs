@@ -45,6 +45,8 @@ mod shutdown;
 #[cfg(unix)]
 mod signals;
 mod site;
+#[cfg(target_os = "linux")]
+mod sockets;
 mod take;
 #[cfg(unix)]
 mod terminal;

@@ -1,11 +1,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use delayline_tokio::redis;
 use reqwest::Method;
 
 use crate::eventually;
 use crate::exposition::Exposition;
 use crate::redis_server::RedisServer;
 use crate::service::{Service, send, text};
+use crate::ward::{KEYS, key};
 
 const PAGE: &str = include_str!("../../../docs/metrics.md");
 
@@ -51,6 +53,25 @@ async fn what_happens_to_jobs_is_counted() {
         metrics.value("delayline_queue_events_total", &[("queue", "counted"), ("event", "granted")]);
     assert!((granted - 4.0).abs() < f64::EPSILON, "{granted}");
     assert!(metrics.value("delayline_up", &[]) > 0.0);
+}
+
+#[tokio::test]
+async fn a_queue_whose_keys_are_broken_hides_no_other() {
+    let redis = RedisServer::start(&[]).await;
+    let service = Service::with(&["--redis", &redis.url()]).await;
+    service.publish("sound", "a").await;
+    let mut connection = redis::Client::open(redis.url()).unwrap().get_connection().unwrap();
+    for name in KEYS {
+        let queue = format!("broken-{name}");
+        service.publish(&queue, "a").await;
+        redis::cmd("SET").arg(key(&queue, name)).arg("garbage").exec(&mut connection).unwrap();
+        let metrics = scrape(&service).await;
+        assert!(metrics.value("delayline_up", &[]) > 0.0, "{name}");
+        let sound = metrics.value("delayline_queue_jobs", &[("queue", "sound"), ("state", "ready")]);
+        assert!((sound - 1.0).abs() < f64::EPSILON, "{name}: {sound} jobs are ready");
+        assert_eq!(service.sizes("sound").await, [1, 0, 0, 0], "{name}");
+    }
+    assert_eq!(service.take("sound").await["id"], "a");
 }
 
 #[tokio::test]

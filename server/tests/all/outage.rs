@@ -29,6 +29,19 @@ async fn a_redis_that_is_away_is_told_within_the_deadline() {
     assert!(service.get("/metrics").await.json.as_str().unwrap().contains("delayline_up 0"));
 }
 
+/// Each take is told so, the first one and those that come after it.
+#[tokio::test]
+async fn no_take_is_told_that_there_are_no_jobs_by_a_redis_that_was_not_asked() {
+    let mut redis = RedisServer::start(&[]).await;
+    let service = Service::with(&["--redis", &redis.url(), "--timeout", "1s"]).await;
+    assert_eq!(service.post("/v1/take?queue=q", "").await.status, 204);
+    redis.kill();
+    for wait in ["0s", "300ms", "300ms", "1s"] {
+        let answer = service.post(&format!("/v1/take?queue=q&wait={wait}"), "").await;
+        answer.is_problem(503, "not_sent", "");
+    }
+}
+
 #[tokio::test]
 async fn jobs_outlive_the_service_on_a_redis() {
     let redis = RedisServer::start(&[]).await;

@@ -6,6 +6,8 @@ use serde_json::Value;
 use crate::program::DELAYLINE;
 use crate::program::{clean, delayline, write};
 
+const GUIDE: &str = include_str!("../../../docs/production.md");
+
 async fn show(folder: &Path, variables: &[(&str, &str)], words: &[&str]) -> Output {
     let mut command = clean(DELAYLINE);
     command.current_dir(folder).args(words).envs(variables.iter().copied());
@@ -54,6 +56,26 @@ async fn a_flag_wins_over_the_environment_that_over_a_file_that_over_what_is_bui
     let text = String::from_utf8(text.stdout).unwrap();
     let row = text.lines().find(|line| line.starts_with("prefix ")).unwrap();
     assert!(row.ends_with("delayline.toml"), "{text}");
+}
+
+/// As docs/production.md says them.
+#[tokio::test]
+async fn limits_that_nobody_set_are_what_the_guide_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let shown = show(folder.path(), &[], &["config", "show", "--json"]).await;
+    for (setting, value) in [
+        ("serve.head_timeout", "10s"),
+        ("serve.body_timeout", "10s"),
+        ("serve.idle_timeout", "75s"),
+        ("serve.max_body_memory", "192MiB"),
+        ("serve.max_memory", "256MiB"),
+        ("serve.max_takes_per_client", "1024"),
+    ] {
+        assert_eq!(found(&shown, setting), (Some(value.to_string()), "default".to_string()), "{setting}");
+        let row = GUIDE.lines().find(|line| line.starts_with(&format!("| `{}`", &setting["serve.".len()..])));
+        let said = row.unwrap().replace([' ', ','], "");
+        assert!(said.contains(value), "{setting}: {said}");
+    }
 }
 
 #[tokio::test]

@@ -22,6 +22,7 @@ mod readme;
 mod replace;
 mod rest;
 mod rig;
+mod runner;
 mod scenario;
 mod scene;
 mod scripts;
