@@ -17,8 +17,10 @@ test("a job is published, taken when it is due, and acknowledged", async () => {
   });
   assert.deepEqual({ ...published, dueMs: 0 }, { id: "welcome:17", dueMs: 0, duplicate: false, replaced: false });
   assert.ok(published.dueMs >= before + 150 && published.dueMs < Date.now() + 1_000);
-  assert.deepEqual(await q.take(), []);
-  const job = await taken(q, { leaseMs: 5_000 });
+  // On a machine that is slow enough it is due by now.
+  const [soon] = await q.take({ leaseMs: 5_000 });
+  assert.ok(!soon || Date.now() >= published.dueMs, "never early");
+  const job = soon ?? await taken(q, { leaseMs: 5_000 });
   assert.ok(Date.now() >= published.dueMs, "never early");
   const { lease, lateMs, leaseEndsMs, publishedMs, body, ...rest } = job;
   assert.deepEqual(rest, {

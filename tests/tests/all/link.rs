@@ -322,7 +322,12 @@ fn connections_that_are_refused_are_made_when_they_can_be() {
         link.shim.cut_all();
         link.until("refusal", || link.shim.tally().refused > 0).await;
         let answer = link.queues[0].publish_bytes("body").id("job-0").timeout(BRIEF).await;
-        assert!(matches!(answer, Err(Error::NotSent { .. } | Error::Unknown { .. })), "{answer:?}");
+        match answer {
+            Err(Error::NotSent { .. }) => {}
+            // It may still be published, and run, before it is published again.
+            Err(Error::Unknown { .. }) => *lock(&link.again).entry("job-0".to_owned()).or_insert(0) += 1,
+            answer => panic!("{answer:?}"),
+        }
         assert_eq!(link.left().await, (0, 0));
         link.shim.heal();
         link.publish(0..JOBS).await;
