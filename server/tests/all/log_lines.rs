@@ -100,6 +100,30 @@ async fn each_says_its_version_its_place_an_outage_its_end_and_its_stop_once() {
     }
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_redis_that_is_silent_on_connections_that_stay_is_told_of_once_and_so_is_its_return() {
+    for (words, says) in RUNS_ON.into_iter().filter(|(words, _)| words[0] != "rest") {
+        let redis = RedisServer::start(&[]).await;
+        let mut heard = Heard::start(delayline(Some(&redis), words));
+        heard.says(says).await;
+        redis.pause();
+        heard.says(LOST).await;
+        redis.resume();
+        heard.says(REGAINED).await;
+        signal("-TERM", &heard.child).await;
+        let (code, said) = heard.ends().await;
+        assert_eq!(code, Some(0), "{said:?}");
+        for once in [LOST, REGAINED] {
+            assert_eq!(
+                said.iter().filter(|line| line.contains(once)).count(),
+                1,
+                "{words:?} {once:?}: {said:?}"
+            );
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_primary_that_became_a_replica_is_told_of_once() {
     const MOVING: &str = "connecting anew, in case another serves by now";

@@ -36,6 +36,23 @@ impl RedisServer {
         self.process = spawn(self.directory.path(), &[]).await;
     }
 
+    /// It answers nothing more, and its connections stay.
+    #[cfg(unix)]
+    pub(crate) fn pause(&self) {
+        self.signal(rustix::process::Signal::STOP);
+    }
+
+    /// It goes on after a pause.
+    #[cfg(unix)]
+    pub(crate) fn resume(&self) {
+        self.signal(rustix::process::Signal::CONT);
+    }
+
+    #[cfg(unix)]
+    fn signal(&self, which: rustix::process::Signal) {
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.process), which).unwrap();
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("redis+unix://{}", self.directory.path().join("redis.sock").display())
     }

@@ -9,6 +9,7 @@ mod chaos;
 mod cost;
 mod deployment;
 mod edge_cost;
+mod ending;
 mod footprint;
 mod idle;
 mod latency;
