@@ -108,9 +108,9 @@ async fn names_that_are_made_up_are_counted_together() {
     let series = metrics.series("delayline_published_total");
     let made_up = series.iter().filter(|labels| labels["queue"].starts_with("made-up-")).count();
     assert_eq!(made_up, 200);
-    let sizes = metrics.series("delayline_queue_jobs");
-    let sized: BTreeSet<&str> = sizes.iter().map(|labels| &*labels["queue"]).collect();
-    assert!(sized.len() <= 200, "sizes of {} queues", sized.len());
+    let series = metrics.series("delayline_queue_jobs");
+    let measured: BTreeSet<&str> = series.iter().map(|labels| &*labels["queue"]).collect();
+    assert!(measured.len() <= 200, "sizes of {} queues", measured.len());
     let others = metrics.value("delayline_published_total", &[("queue", "(others)")]);
     assert!(others >= 100.0, "{others}");
 }
