@@ -6,8 +6,9 @@ use delayline_core::Refusal;
 const LOSSES: Duration = Duration::from_secs(10);
 /// How often a refusal that goes on is told of.
 const REFUSALS: Duration = Duration::from_secs(60);
-/// The pauses before connections are made anew once more, since the server refuses still. None is longer than the shortest
-/// of an engine's own when it has waited for long: what it sends next finds out, and what it sends then is elsewhere.
+/// The pauses before connections are made anew once more, since the server refuses still. An engine that has failed for
+/// long pauses for 1 to 2 s before it sends again (`core`, engine/flight.rs): with a longest pause of no more than that, one
+/// of its sends may be refused, and the next one goes over a new connection.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// After so long the next refusal is another matter.

@@ -20,7 +20,7 @@ async fn an_engine_that_panics_is_an_error_to_everybody(client: Client) {
             let teller = teller.clone();
             async move {
                 teller.tell("begun");
-                // One that is to be aborted may hear of it before.
+                // A handler may see its token end before it is aborted: only the one that is not aborted tells of it.
                 let _dropped = match what {
                     LostLease::Abort => Some(crate::leases::Dropped(teller)),
                     LostLease::Cooperate => {

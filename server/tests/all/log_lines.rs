@@ -61,6 +61,15 @@ impl Heard {
     }
 }
 
+/// The address in the line that says where it listens.
+fn base(line: &str) -> String {
+    format!("http://{}", line.split_once("http://").unwrap().1.split_once(',').unwrap().0)
+}
+
+fn times(text: &str, said: &[String]) -> usize {
+    said.iter().filter(|line| line.contains(text)).count()
+}
+
 #[tokio::test]
 async fn each_says_its_version_its_place_an_outage_its_end_and_its_stop_once() {
     for (words, says) in RUNS_ON {
@@ -72,9 +81,8 @@ async fn each_says_its_version_its_place_an_outage_its_end_and_its_stop_once() {
         redis.kill();
         if words[0] == "rest" {
             // It speaks to Redis only when it is asked.
-            let address = line.split_once("http://").unwrap().1.split_once(',').unwrap().0.to_owned();
-            let asked =
-                || send(reqwest::Client::new().get(format!("http://{address}/ping")).bearer_auth("t"));
+            let ping = format!("{}/ping", base(&line));
+            let asked = || send(reqwest::Client::new().get(&ping).bearer_auth("t"));
             assert_eq!(asked().await.status, 503);
             assert_eq!(asked().await.status, 503);
             heard.says(LOST).await;
@@ -91,11 +99,7 @@ async fn each_says_its_version_its_place_an_outage_its_end_and_its_stop_once() {
         assert_eq!(code, Some(0), "{said:?}");
         assert!(said.last().unwrap().contains("stopped"), "{said:?}");
         for once in [LOST, REGAINED, "stopping"] {
-            assert_eq!(
-                said.iter().filter(|line| line.contains(once)).count(),
-                1,
-                "{words:?} {once:?}: {said:?}"
-            );
+            assert_eq!(times(once, &said), 1, "{words:?} {once:?}: {said:?}");
         }
     }
 }
@@ -115,11 +119,7 @@ async fn a_redis_that_is_silent_on_connections_that_stay_is_told_of_once_and_so_
         let (code, said) = heard.ends().await;
         assert_eq!(code, Some(0), "{said:?}");
         for once in [LOST, REGAINED] {
-            assert_eq!(
-                said.iter().filter(|line| line.contains(once)).count(),
-                1,
-                "{words:?} {once:?}: {said:?}"
-            );
+            assert_eq!(times(once, &said), 1, "{words:?} {once:?}: {said:?}");
         }
     }
 }
@@ -132,8 +132,7 @@ async fn a_primary_that_became_a_replica_is_told_of_once() {
     let serve = ["serve", "--listen", "127.0.0.1:0", "--timeout", "1s"];
     let mut heard = Heard::start(delayline(Some(&redis), &serve));
     let line = heard.says("listening on http://").await;
-    let address = line.split_once("http://").unwrap().1.split_once(',').unwrap().0.to_owned();
-    let jobs = format!("http://{address}/v1/queues/q/jobs");
+    let jobs = format!("{}/v1/queues/q/jobs", base(&line));
     let publish = async || send(reqwest::Client::new().post(&jobs).body("1")).await.status.as_u16();
     assert_eq!(publish().await, 201);
     redis::cmd("REPLICAOF").arg(&["127.0.0.1", "1"]).exec(&mut connection).unwrap();
@@ -145,7 +144,7 @@ async fn a_primary_that_became_a_replica_is_told_of_once() {
     signal("-TERM", &heard.child).await;
     let (code, said) = heard.ends().await;
     assert_eq!(code, Some(0), "{said:?}");
-    assert_eq!(said.iter().filter(|line| line.contains(MOVING)).count(), 1, "{said:?}");
+    assert_eq!(times(MOVING, &said), 1, "{said:?}");
 }
 
 #[tokio::test]
@@ -230,9 +229,9 @@ async fn requests_have_a_line_each_if_asked_and_refusals_one_a_minute() {
         }
         signal("-TERM", &heard.child).await;
         let (_, said) = heard.ends().await;
-        let refusals = said.iter().filter(|line| line.contains("requests are refused")).count();
+        let refusals = times("requests are refused", &said);
         assert!((1..=2).contains(&refusals), "{said:?}");
-        let requests = said.iter().filter(|line| line.contains("POST /v1/queues/q/jobs")).count();
+        let requests = times("POST /v1/queues/q/jobs", &said);
         assert_eq!(requests, if each { 10 } else { 0 }, "{said:?}");
         assert!(!said.iter().any(|line| line.contains("secret")), "{said:?}");
         redis.replace().await;

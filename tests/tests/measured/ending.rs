@@ -1,4 +1,4 @@
-//! How soon ends what is told to end, whatever is in its way.
+//! How soon a process that is told to stop ends, and a worker that is dropped, whatever is in their way.
 
 use std::future::pending;
 use std::process::{Command, Stdio};
@@ -34,8 +34,7 @@ fn a_consumer_whose_output_nobody_reads_ends_within_two_seconds() {
             block_on(is_stuck(&redis.url())).then_some(())
         });
         consumer.signal("TERM");
-        let took = took(|| assert!(until("its end", PATIENCE, || consumer.ended()).success()));
-        within(STOPPED, took)
+        within(STOPPED, took(|| assert!(until("its end", PATIENCE, || consumer.ended()).success())))
     });
 }
 
