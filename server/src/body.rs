@@ -25,12 +25,6 @@ const LINGER: Duration = Duration::from_secs(2);
 /// How much of a body is read before others have their turn.
 const TURN: usize = 256 << 10;
 
-/// From here on a body is worth memory of its own.
-const LARGE: usize = 1 << 20;
-/// What is larger than 32 MiB is never kept by an allocator (glibc's `M_MMAP_THRESHOLD` is no higher): its memory goes back to
-/// the system with it, and what is not written of it takes none.
-const MAPPED: usize = (32 << 20) + 1;
-
 /// The body of a request, on its way.
 pub(crate) struct Inbound {
     chunks: BodyDataStream,
@@ -113,7 +107,7 @@ impl Inbound {
         // none comes to its end.
         let announced = self.announced();
         self.holds(announced).await?;
-        let mut read = BytesMut::with_capacity(if announced > LARGE { MAPPED } else { announced });
+        let mut read = BytesMut::with_capacity(announced);
         while let Some(chunk) = self.next().await? {
             if read.len() + chunk.len() > limit {
                 return Err(Unread::TooLarge);

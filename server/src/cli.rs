@@ -100,6 +100,8 @@ pub enum Command {
 
 /// Does what a command line says, and says on stderr what went wrong.
 pub async fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    #[cfg(target_os = "linux")]
+    crate::allocator::give_back_soon();
     let words: Vec<OsString> = words.into_iter().collect();
     let said = |word: &str| words.iter().take_while(|given| *given != "--").any(|given| given == word);
     let wants_json = said("--json");

@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 
 mod access;
+#[cfg(target_os = "linux")]
+mod allocator;
 mod app;
 mod body;
 mod cli;
@@ -47,3 +49,7 @@ pub use commands::{
 };
 pub use failure::Failure;
 pub use redis::Redis;
+/// What a program that serves allocates with, set up by [`run`]: glibc never gives back the small pieces that many connections
+/// have left.
+#[cfg(target_os = "linux")]
+pub use tikv_jemallocator::Jemalloc as Allocator;

@@ -5,6 +5,10 @@ use std::time::Duration;
 
 use tokio::runtime::Runtime;
 
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static ALLOCATOR: delayline::Allocator = delayline::Allocator;
+
 const PATIENCE: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {

@@ -81,6 +81,9 @@ static IS_FOR_DATA: LazyLock<HashSet<&str>> = LazyLock::new(|| FOR_DATA.split(' 
 const COMMANDS: usize = 10_000;
 const WORDS: usize = 100_000;
 
+/// The most arrays and objects inside of each other, as in other JSON. Each that is skipped takes memory until it ends.
+const LEVELS: usize = 128;
+
 /// A command of Redis: its name and its arguments.
 #[derive(Debug)]
 pub(crate) struct Command(Cmd);
@@ -96,12 +99,12 @@ impl Command {
 
     /// Reads one from JSON.
     pub(crate) fn one(json: &[u8]) -> serde_json::Result<Command> {
-        read(json, Words(&mut Room::default()))
+        read(json, Words(&mut Room::of(json)))
     }
 
     /// Reads several from JSON.
     pub(crate) fn several(json: &[u8]) -> serde_json::Result<Vec<Command>> {
-        read(json, Several(&mut Room::default()))
+        read(json, Several(&mut Room::of(json)))
     }
 
     /// Refuses what cannot be sent over a connection that is shared, and what only admins do unless that is allowed.
@@ -142,14 +145,18 @@ fn waits<'a>(arguments: impl Iterator<Item = &'a [u8]>) -> bool {
 }
 
 /// How much more a request may have: counted while it is read, since each word costs more than its bytes.
-struct Room {
+struct Room<'de> {
     commands: usize,
     words: usize,
+    /// What a command is made of, in JSON: each command has it for itself while it is read.
+    command: Vec<&'de str>,
 }
 
-impl Default for Room {
-    fn default() -> Room {
-        Room { commands: COMMANDS, words: WORDS }
+impl Room<'_> {
+    fn of(json: &[u8]) -> Room<'_> {
+        // A word has at least a byte, and one before it.
+        let command = Vec::with_capacity(WORDS.min(json.len() / 2));
+        Room { commands: COMMANDS, words: WORDS, command }
     }
 }
 
@@ -160,15 +167,34 @@ fn take<E: Error>(left: &mut usize, limit: usize, what: &str) -> Result<(), E> {
 }
 
 fn read<'de, S: DeserializeSeed<'de>>(json: &'de [u8], seed: S) -> serde_json::Result<S::Value> {
+    if is_deep(json) {
+        return Err(Error::custom(format!("it has more than {LEVELS} arrays inside of each other")));
+    }
     let mut reader = serde_json::Deserializer::from_slice(json);
     let read = seed.deserialize(&mut reader)?;
     reader.end()?;
     Ok(read)
 }
 
-struct Several<'r>(&'r mut Room);
+/// Whether there are more levels than may be, as far as it is JSON.
+fn is_deep(json: &[u8]) -> bool {
+    let (mut levels, mut is_text, mut is_escaped) = (0_usize, false, false);
+    json.iter().any(|byte| {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_text,
+            b'"' => is_text = !is_text,
+            b'[' | b'{' if !is_text => levels += 1,
+            b']' | b'}' if !is_text => levels = levels.saturating_sub(1),
+            _ => {}
+        }
+        levels > LEVELS
+    })
+}
 
-impl<'de> DeserializeSeed<'de> for Several<'_> {
+struct Several<'r, 'de>(&'r mut Room<'de>);
+
+impl<'de> DeserializeSeed<'de> for Several<'_, 'de> {
     type Value = Vec<Command>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<Command>, D::Error> {
@@ -176,7 +202,7 @@ impl<'de> DeserializeSeed<'de> for Several<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Several<'_> {
+impl<'de> Visitor<'de> for Several<'_, 'de> {
     type Value = Vec<Command>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -193,9 +219,9 @@ impl<'de> Visitor<'de> for Several<'_> {
     }
 }
 
-struct Words<'r>(&'r mut Room);
+struct Words<'r, 'de>(&'r mut Room<'de>);
 
-impl<'de> DeserializeSeed<'de> for Words<'_> {
+impl<'de> DeserializeSeed<'de> for Words<'_, 'de> {
     type Value = Command;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Command, D::Error> {
@@ -203,7 +229,7 @@ impl<'de> DeserializeSeed<'de> for Words<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Words<'_> {
+impl<'de> Visitor<'de> for Words<'_, 'de> {
     type Value = Command;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -211,10 +237,15 @@ impl<'de> Visitor<'de> for Words<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Command, A::Error> {
-        let mut packed = Cmd::new();
+        let words = &mut self.0.command;
         while let Some(json) = array.next_element::<&RawValue>()? {
             take(&mut self.0.words, WORDS, "words")?;
-            packed.arg(&*word(json.get()).map_err(A::Error::custom)?);
+            words.push(json.get());
+        }
+        // Room for all of them at once: what grows is for a while there twice.
+        let mut packed = Cmd::with_capacity(words.len(), words.iter().map(|json| json.len()).sum());
+        for json in words.drain(..) {
+            packed.arg(&*word(json).map_err(A::Error::custom)?);
         }
         Ok(Command(packed))
     }
@@ -356,6 +387,12 @@ mod tests {
             let why = Command::several(json.as_bytes()).unwrap_err().to_string();
             assert!(why.starts_with(says), "{why}");
         }
+        let deep = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+        let why = |levels: usize| Command::one(deep(levels).as_bytes()).unwrap_err().to_string();
+        assert!(why(LEVELS).contains("a string, a number or a boolean"), "{}", why(LEVELS));
+        assert_eq!(why(LEVELS + 1), "it has more than 128 arrays inside of each other");
+        let text = format!(r#"["SET","k","\\\"{}"]"#, "[".repeat(LEVELS + 1));
+        assert!(Command::one(text.as_bytes()).is_ok(), "what is in a text is no level");
         assert!(Command::one(several("1", WORDS).as_bytes()).is_ok());
         assert!(Command::one(several("1", WORDS + 1).as_bytes()).is_err());
     }

@@ -60,6 +60,7 @@ async fn a_request_takes_at_most_three_times_its_size() {
     const BESIDE: usize = 6 << 20;
     let redis = RedisServer::start(&[]).await;
     let repeated = |one: &str| vec![one; SIZE / (one.len() + 1)].join(",");
+    let words = |many: usize| vec![format!("\"{}\"", "x".repeat(95)); many].join(",");
     let long = "x".repeat(SIZE / 9_000);
     for (what, path, body) in [
         ("a value in a body", "/set/k", "x".repeat(SIZE)),
@@ -67,10 +68,11 @@ async fn a_request_takes_at_most_three_times_its_size() {
         ("many commands", "/pipeline", format!("[{}]", repeated(r#"["A"]"#))),
         ("empty commands", "/pipeline", format!("[{}]", repeated("[]"))),
         ("many words", "/", format!("[{}]", repeated("1"))),
+        ("as many words as may be", "/", format!("[\"ECHO\",{}]", words(99_999))),
         (
-            "as many words as may be",
-            "/",
-            format!("[\"ECHO\",{}]", vec![format!("\"{}\"", "x".repeat(95)); 99_999].join(",")),
+            "the same behind another command",
+            "/pipeline",
+            format!("[[\"PING\"],[\"ECHO\",{}]]", words(99_998)),
         ),
         (
             "a transaction of long values",

@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static ALLOCATOR: delayline::Allocator = delayline::Allocator;
+
 #[tokio::main]
 async fn main() -> ExitCode {
     delayline::run(std::env::args_os()).await

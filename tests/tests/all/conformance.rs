@@ -17,7 +17,7 @@ use crate::mirror::{Done, Mirror, Told, in_order, keys_differing};
 use crate::twin::{InMemory, Twin, on_server};
 use crate::world::{Step, World};
 
-const SEQUENCES: u64 = 5_000;
+const SEQUENCES: u64 = 2_000;
 const STEPS: usize = 200;
 const DUMP_EVERY: usize = 20;
 const COVERING: u64 = 400;

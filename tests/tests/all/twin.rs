@@ -34,7 +34,8 @@ impl Twin for RedisStore {
 
     fn lose(&mut self, queue: &QueueName, id: &JobId) {
         let pool = self.keys().queue_keys(queue)[3].clone();
-        self.connection().ask(&["HDEL", &pool, id.as_str()]);
+        // A pool of another type refuses it: it holds no record that could be lost.
+        self.connection().call(&["HDEL", &pool, id.as_str()]).expect("a living connection");
     }
 
     fn damage(&mut self, queue: &QueueName, damage: &Damage) {
