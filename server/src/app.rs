@@ -6,7 +6,7 @@ use delayline_http::body::PayloadLimit;
 use delayline_http::{Draft, Problem, unpublished};
 use delayline_tokio::{Client, Error, Inspected, JobId, Published, QueueName, Stats};
 use futures_util::{StreamExt, TryStreamExt, stream};
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, Semaphore, watch};
 use tokio::time::timeout;
 
 use crate::forwarding::Forwarding;
@@ -21,6 +21,10 @@ const MEASURED_EVERY: Duration = Duration::from_secs(15);
 const MEASURED_WITHIN: Duration = Duration::from_secs(5);
 const MEASURED_AT_ONCE: usize = 16;
 
+/// The most jobs of batches in lines on their way at once, of all such requests: one round trip's, so that a job that is
+/// published by itself waits for no more of them.
+const LINES_UNDER_WAY: usize = 256;
+
 pub(crate) type Shared = Arc<App>;
 
 /// What the routes share.
@@ -31,6 +35,8 @@ pub(crate) struct App {
     pub(crate) site: Site,
     pub(crate) peers: Arc<Peers>,
     pub(crate) patience: Patience,
+    /// For each job of a batch in lines that is on its way.
+    pub(crate) lines: Semaphore,
     measured: Mutex<Option<Measured>>,
     closing: watch::Receiver<bool>,
 }
@@ -51,7 +57,17 @@ impl App {
         closing: watch::Receiver<bool>,
     ) -> App {
         let max_payload = PayloadLimit { bytes: max_payload, setting: "--max-payload" };
-        App { client, max_payload, site, forwarding, peers, patience, measured: Mutex::new(None), closing }
+        App {
+            client,
+            max_payload,
+            forwarding,
+            site,
+            peers,
+            patience,
+            lines: Semaphore::new(LINES_UNDER_WAY),
+            measured: Mutex::new(None),
+            closing,
+        }
     }
 
     /// Ends once the service shuts down.

@@ -1,4 +1,5 @@
 use std::collections::VecDeque;
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
@@ -59,11 +60,12 @@ impl Spool {
     fn append(&self, bytes: &[u8]) {
         let mut kept = self.kept();
         kept.bytes += bytes.len();
-        kept.last.extend_from_slice(bytes);
-        if kept.last.len() >= CHUNK {
-            let full = kept.last.split().freeze();
+        if !kept.last.is_empty() && kept.last.len() + bytes.len() > CHUNK {
+            // A chunk that grows has room for as much again.
+            let full = mem::replace(&mut kept.last, BytesMut::with_capacity(CHUNK)).freeze();
             kept.chunks.push_back(full);
         }
+        kept.last.extend_from_slice(bytes);
         drop(kept);
         self.more.notify_one();
     }

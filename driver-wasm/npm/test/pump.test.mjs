@@ -5,7 +5,7 @@ import { plan, queue } from "./setup.mjs";
 test("a run hands due jobs to its handler, and settles them by what becomes of it", async () => {
   const q = queue();
   const texts = ["done", "promised", "throws", "rejects", "snooze", "bury", "release", "odd", "other"];
-  await q.publishMany(texts.map((payload) => ({ payload, id: payload })));
+  await q.publishMany(texts.map((payload) => ({ payload, id: payload, backoff: "1h" })));
   const seen = [];
   const handler = (job) => {
     seen.push(job.payload);

@@ -118,5 +118,6 @@ async fn publish_one(app: &App, queue: &QueueName, json: &[u8]) -> Outcome {
         Err(problem) => return Outcome::error(None, problem),
     };
     let id = draft.id.clone();
+    let _under_way = app.lines.acquire().await;
     Outcome::of(id.as_ref(), app.publish(queue, draft).await)
 }

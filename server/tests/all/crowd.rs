@@ -65,6 +65,13 @@ impl Crowded {
         Some((head.split(' ').nth(1)?.parse().ok()?, serde_json::from_str(body).unwrap_or_default()))
     }
 
+    /// How much memory it has, in MiB.
+    fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id().unwrap())).unwrap();
+        let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        kib.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() >> 10
+    }
+
     /// How long it has had a CPU, in hundredths of a second.
     fn ticks(&self) -> u64 {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id().unwrap())).unwrap();
@@ -110,7 +117,7 @@ async fn who_meets_more_sockets_than_it_has_descriptors_goes_on_serving() {
 }
 
 #[tokio::test]
-async fn ten_thousand_takes_of_one_client_wait_and_those_of_others_are_served() {
+async fn ten_thousand_takes_of_one_client_wait_those_of_others_are_served_and_the_memory_is_given_back() {
     const TAKES: u64 = 10_000;
     const AT_ONCE: u64 = 100;
     let most = descriptors();
@@ -119,6 +126,7 @@ async fn ten_thousand_takes_of_one_client_wait_and_those_of_others_are_served() 
     let service =
         Crowded::start(most, &format!("--max-connections {} --max-takes-per-client {takes}", 2 * takes))
             .await;
+    let before = service.memory();
     let mut waiting = Vec::new();
     for n in 0..=takes {
         if n.is_multiple_of(AT_ONCE) {
@@ -143,4 +151,10 @@ async fn ten_thousand_takes_of_one_client_wait_and_those_of_others_are_served() 
     let (status, _) = service.ask("POST /v1/queues/q/jobs?id=one", "{}").await.unwrap();
     assert_eq!(status, 201);
     assert_eq!(waiting[0].answer().await.json["jobs"][0]["id"], "one");
+    let most = service.memory();
+    drop(waiting);
+    let left = eventually("the memory is given back", async || {
+        Some(service.memory()).filter(|memory| memory - before < 64)
+    });
+    println!("{before} MiB before, {most} with {takes} takes, {} after", left.await);
 }

@@ -56,7 +56,7 @@ mod ward;
 
 use std::time::{Duration, Instant};
 
-/// Asks until there is an answer, for 20 s at most.
+/// Asks until there is an answer, for a minute at most.
 async fn eventually<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {

@@ -10,7 +10,7 @@ use delayline_tests::{RedisServer, RedisStore, report, seeds};
 /// So many seeds of each commit; `DELAYLINE_SEEDS` says otherwise.
 const SEEDS: u64 = 20_000;
 /// So many plans on a real server; `DELAYLINE_PLANS` says otherwise.
-const PLANS: u64 = 300;
+const PLANS: u64 = 200;
 /// Enough seeds to reach every rare path.
 const REACHING: u64 = 5_000;
 /// In so many seeds each planted bug is found.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use delayline_tests::edge::{Answer, Outcome, Push};
 use delayline_tests::until;
-use delayline_tokio::Place;
+use delayline_tokio::{Backoff, Place};
 use serde_json::Value;
 
 use crate::site::{Site, Which};
@@ -17,7 +17,7 @@ fn a_handler_says_what_becomes_of_a_job() {
     let Some(site) = Site::start(Which::Courier, &[]) else { return };
     site.publish("sums", |queue| {
         ["1+2", "one+two", "snooze", "bury"]
-            .map(|text| queue.publish_bytes(text).id(text.replace(' ', "")))
+            .map(|text| queue.publish_bytes(text).id(text).backoff(Backoff::Fixed { ms: 3_600_000 }))
             .into()
     });
     assert_eq!(site.worker.cron(), Outcome::Ok, "{}", site.worker.log());
