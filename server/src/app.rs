@@ -21,8 +21,8 @@ const MEASURED_EVERY: Duration = Duration::from_secs(15);
 const MEASURED_WITHIN: Duration = Duration::from_secs(5);
 const MEASURED_AT_ONCE: usize = 16;
 
-/// The most jobs of batches in lines on their way at once, of all such requests: one round trip's, so that a job that is
-/// published by itself waits for no more of them.
+/// How many jobs are on their way at once of all batches in lines: about a round trip's, so that a job that is published by
+/// itself waits for no more of them.
 const LINES_UNDER_WAY: usize = 256;
 
 pub(crate) type Shared = Arc<App>;

@@ -61,7 +61,7 @@ impl Spool {
         let mut kept = self.kept();
         kept.bytes += bytes.len();
         if !kept.last.is_empty() && kept.last.len() + bytes.len() > CHUNK {
-            // A chunk that grows has room for as much again.
+            // A full chunk is followed by another: one that grew would take up to twice what it holds.
             let full = mem::replace(&mut kept.last, BytesMut::with_capacity(CHUNK)).freeze();
             kept.chunks.push_back(full);
         }
