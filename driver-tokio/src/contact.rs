@@ -32,6 +32,7 @@ pub(crate) struct Contact {
 #[derive(Debug)]
 struct Outage {
     since: Instant,
+    noticed: Instant,
     is_told: bool,
 }
 
@@ -48,7 +49,7 @@ impl Contact {
     /// A connection ended. That is no outage if the next one is made at once.
     pub(crate) fn broke(&mut self, now: Instant) {
         self.left_for = None;
-        self.outage.get_or_insert(Outage { since: now, is_told: false });
+        self.outage.get_or_insert(Outage { since: now, noticed: now, is_told: false });
     }
 
     /// There was no answer to what was asked at `since`, or no connection to what was dialled then: whether that is to be
@@ -58,7 +59,7 @@ impl Contact {
         if self.regained.is_some_and(|regained| since < regained) {
             return false;
         }
-        let outage = self.outage.get_or_insert(Outage { since, is_told: false });
+        let outage = self.outage.get_or_insert(Outage { since, noticed: now, is_told: false });
         if outage.is_told || self.loss_told.is_some_and(|told| now < told + LOSSES) {
             return false;
         }
@@ -66,10 +67,12 @@ impl Contact {
         true
     }
 
-    /// The server answered something: after how long an outage, if that is to be told.
-    pub(crate) fn answered(&mut self, now: Instant) -> Option<Duration> {
+    /// The server answered what was asked, or dialled, at `asked`: after how long an outage, if that is to be told. An
+    /// answer to what was asked before the outage was noticed does not end it: the server may have sent the answer before
+    /// it went.
+    pub(crate) fn answered(&mut self, now: Instant, asked: Instant) -> Option<Duration> {
         self.was_had = true;
-        let Outage { since, is_told } = self.outage.take()?;
+        let Outage { since, is_told, .. } = self.outage.take_if(|outage| outage.noticed <= asked)?;
         self.regained = Some(now);
         is_told.then_some(now.saturating_duration_since(since))
     }
@@ -124,43 +127,57 @@ mod tests {
         let (mut contact, start) = (Contact::default(), Instant::now());
         assert!(contact.lost(start, start));
         assert!(!contact.lost(start + S, start + S));
-        assert_eq!(contact.answered(start + 2 * S), Some(2 * S));
-        assert_eq!(contact.answered(start + 3 * S), None);
+        assert_eq!(contact.answered(start + 2 * S, start + 2 * S), Some(2 * S));
+        assert_eq!(contact.answered(start + 3 * S, start + 3 * S), None);
         assert!(contact.lost(start + 60 * S, start + 50 * S));
-        assert_eq!(contact.answered(start + 61 * S), Some(11 * S));
+        assert_eq!(contact.answered(start + 61 * S, start + 61 * S), Some(11 * S));
         assert!(!contact.lost(start + 62 * S, start + 55 * S), "an attempt of the outage that is over");
         assert!(!contact.is_lost());
     }
 
     #[test]
+    fn an_answer_that_was_on_its_way_does_not_end_an_outage() {
+        let (mut contact, start) = (Contact::default(), Instant::now());
+        contact.answered(start, start);
+        assert!(contact.lost(start + 3 * S, start + S));
+        assert_eq!(contact.answered(start + 4 * S, start + 2 * S), None);
+        assert!(contact.is_lost());
+        contact.broke(start + 5 * S);
+        assert_eq!(contact.answered(start + 6 * S, start + 4 * S), Some(5 * S));
+        contact.broke(start + 7 * S);
+        assert_eq!(contact.answered(start + 8 * S, start + 6 * S), None);
+        assert!(contact.is_lost());
+    }
+
+    #[test]
     fn a_connection_that_is_replaced_at_once_is_no_outage() {
         let (mut contact, start) = (Contact::default(), Instant::now());
-        contact.answered(start);
+        contact.answered(start, start);
         contact.broke(start + S);
-        assert_eq!(contact.answered(start + S), None);
+        assert_eq!(contact.answered(start + S, start + S), None);
         contact.broke(start + 2 * S);
         assert!(contact.lost(start + 3 * S, start + 3 * S));
-        assert_eq!(contact.answered(start + 5 * S), Some(3 * S));
+        assert_eq!(contact.answered(start + 5 * S, start + 5 * S), Some(3 * S));
     }
 
     #[test]
     fn outages_that_follow_each_other_fast_are_told_when_they_last() {
         let (mut contact, start) = (Contact::default(), Instant::now());
-        contact.answered(start);
+        contact.answered(start, start);
         assert!(contact.lost(start, start));
-        assert_eq!(contact.answered(start + S), Some(S));
+        assert_eq!(contact.answered(start + S, start + S), Some(S));
         for second in 2..10 {
             assert!(!contact.lost(start + second * S, start + 2 * S));
         }
         assert!(contact.lost(start + 10 * S, start + 10 * S));
-        assert_eq!(contact.answered(start + 11 * S), Some(9 * S));
+        assert_eq!(contact.answered(start + 11 * S, start + 11 * S), Some(9 * S));
     }
 
     #[test]
     fn each_refusal_is_told_once_a_minute() {
         let (mut contact, start) = (Contact::default(), Instant::now());
         assert!(!contact.refused(start, Refusal::Denied));
-        contact.answered(start);
+        contact.answered(start, start);
         let told = |contact: &mut Contact, second, why| contact.refused(start + second * S, why);
         assert!(told(&mut contact, 0, Refusal::OutOfMemory));
         assert!(!told(&mut contact, 59, Refusal::OutOfMemory));

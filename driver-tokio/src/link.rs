@@ -116,7 +116,7 @@ impl Link for RedisLink {
             match tokio::time::timeout(SILENCE, sent).await {
                 Ok(Ok(values)) => {
                     let replies = decoded(&kinds, values);
-                    site.heard(&replies, moves);
+                    site.heard(&replies, since, moves);
                     (ticket, Landed::Replies(replies))
                 }
                 failed => {

@@ -61,7 +61,7 @@ pub(crate) async fn listen(
         match timeout(ATTEMPT, subscribe(&client, &channels)).await {
             Ok(Ok((sink, stream))) => {
                 pause = FIRST_PAUSE;
-                site.answered();
+                site.answered(since);
                 if std::mem::replace(&mut is_again, true) {
                     meters::reconnected("wakeups");
                 }

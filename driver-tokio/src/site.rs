@@ -112,14 +112,14 @@ impl Site {
         }
     }
 
-    /// The server answered something.
-    pub(crate) fn answered(&self) {
+    /// The server answered what was asked, or dialled, at `since`.
+    pub(crate) fn answered(&self, since: Instant) {
         if !self.is_lost.load(Ordering::Acquire) {
             return;
         }
         let mut contact = lock(&self.contact);
-        let outage = contact.answered(Instant::now());
-        self.is_lost.store(false, Ordering::Release);
+        let outage = contact.answered(Instant::now(), since);
+        self.is_lost.store(contact.is_lost(), Ordering::Release);
         drop(contact);
         if let Some(outage) = outage {
             let after = format!("{:.1} s", outage.as_secs_f64());
@@ -127,9 +127,9 @@ impl Site {
         }
     }
 
-    /// These are the answers of a server to which a connection was made after so many moves.
-    pub(crate) fn heard(&self, replies: &[Reply], moves: u64) {
-        self.answered();
+    /// These are the answers to what was asked at `since`, of a server to which a connection was made after so many moves.
+    pub(crate) fn heard(&self, replies: &[Reply], since: Instant, moves: u64) {
+        self.answered(since);
         let mut latest = None;
         for reply in replies {
             let Reply::Refused(why) = reply else { continue };
