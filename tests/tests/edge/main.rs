@@ -5,6 +5,9 @@ mod cron;
 mod delivery;
 mod fixture;
 mod harness;
+#[cfg(target_os = "linux")]
+mod idle;
+mod quiet;
 mod site;
 mod size;
 mod ticker;

@@ -5,6 +5,8 @@ use delayline_tests::edge::{Push, Receiver, Rest, Setup, Worker, built, workerd}
 use delayline_tests::{RedisServer, block_on};
 use delayline_tokio::{Client, Inspected, JobId, Publish, Queue, Stats};
 
+use crate::quiet::Quiet;
+
 /// What pushes are signed with.
 pub(crate) const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 /// What publishers must know.
@@ -16,6 +18,7 @@ pub(crate) struct Site {
     pub(crate) receiver: Receiver,
     pub(crate) rest: Rest,
     pub(crate) redis: RedisServer,
+    _quiet: Quiet,
 }
 
 /// Which worker.
@@ -43,6 +46,15 @@ impl Which {
 impl Site {
     /// Starts it, where that can be done.
     pub(crate) fn start(which: Which, variables: &[(&str, &str)]) -> Option<Site> {
+        Site::with(Quiet::beside_others(), which, variables)
+    }
+
+    /// Starts it once no other test runs, where that can be done, for a test that times what it sees.
+    pub(crate) fn alone(which: Which) -> Option<Site> {
+        Site::with(Quiet::alone(), which, &[])
+    }
+
+    fn with(quiet: Quiet, which: Which, variables: &[(&str, &str)]) -> Option<Site> {
         let workerd = workerd()?;
         let bundle = built(&which.folder())?;
         let (redis, receiver) = (RedisServer::plain(), Receiver::start());
@@ -62,7 +74,7 @@ impl Site {
             Which::DurableObject => setup.durable_object("TICKER", "Ticker"),
             Which::Courier => setup.queue("NOTES", "notes"),
         };
-        Some(Site { worker: workerd.start(&setup), receiver, rest, redis })
+        Some(Site { worker: workerd.start(&setup), receiver, rest, redis, _quiet: quiet })
     }
 
     /// Publishes natively.

@@ -65,7 +65,7 @@ fn the_alarm_is_set_again_whatever_fails() {
 
 #[test]
 fn cron_lets_it_see_what_was_published_elsewhere() {
-    let Some(site) = Site::start(Which::DurableObject, &[]) else { return };
+    let Some(site) = Site::alone(Which::DurableObject) else { return };
     let mut before = 0;
     measure("how late a job arrives that cron let the Durable Object see", || {
         site.publish("orders", |queue| vec![queue.publish_bytes("native").delay(Duration::from_secs(2))]);
