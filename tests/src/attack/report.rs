@@ -9,8 +9,9 @@ use super::{Attack, State};
 
 /// The most memory that a service may take, whatever is done to it.
 const MOST_KIB: u64 = 300 << 10;
-/// Of so many jobs one may stay leased to a client that has left: its answer had been sent when the client closed its side.
-const SENT_TO_NOBODY: u64 = 100;
+/// Of so many jobs one may stay leased to a client that has left: its answer had been sent when the client closed its side,
+/// as happens the more often the longer the machine lets a client wait between its request and its end.
+const SENT_TO_NOBODY: u64 = 20;
 
 /// What attackers were told.
 #[derive(Debug, Default)]
