@@ -180,6 +180,8 @@ pub(super) struct World<'a> {
     settled_us: Option<u64>,
     drained_us: u64,
     bound_us: u64,
+    /// How far clocks are set back, all in all: by so much later an engine looks again.
+    set_back_ms: u64,
     over: bool,
 }
 
@@ -239,6 +241,7 @@ impl<'a> World<'a> {
             settled_us: None,
             drained_us: 0,
             bound_us: 0,
+            set_back_ms: plan.set_back_ms(),
             over: false,
         };
         for (node, start) in plan.nodes.iter().enumerate() {
@@ -251,7 +254,7 @@ impl<'a> World<'a> {
             world.at(blow.at_ms * 1000, What::Strike(blow.what.clone()));
         }
         world.at(plan.span_ms * 1000, What::Heal);
-        world.bound_us = world.bound_us(plan.set_back_ms());
+        world.bound_us = world.bound_us(world.set_back_ms);
         world
     }
 

@@ -149,7 +149,7 @@ impl World<'_> {
         let dump = self.store.dump();
         if !dump.keys().any(|key| key.ends_with(":dead")) {
             let first = &self.nodes[0].config;
-            let look_ms = first.pump_lease_ms + first.poll_ms + 2 * first.flight_ms;
+            let look_ms = first.pump_lease_ms + first.poll_ms + 2 * first.flight_ms + self.set_back_ms;
             self.after(if self.unopened { look_ms * 1000 } else { 0 }, What::Drain);
             return Ok(());
         }
