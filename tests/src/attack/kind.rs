@@ -93,7 +93,7 @@ impl Attack {
             }
             Attack::MadeUpNames => return make_up_names(&mut wire, number, tally).await,
             Attack::UnreadOutcomes => leave_unread(&mut wire, number).await?,
-            Attack::TakesThatLeave => return take_and_leave(&mut wire).await,
+            Attack::TakesThatLeave => return take_and_leave(wire, tally).await,
         }
         Ok(wire.answer().await?.status)
     }
@@ -144,9 +144,10 @@ async fn leave_unread(wire: &mut Wire, number: usize) -> io::Result<()> {
 
 /// Publishes a job so that there is something to be lost, asks for it many times, for longer than the attack lasts, and is
 /// gone.
-async fn take_and_leave(wire: &mut Wire) -> io::Result<u16> {
+async fn take_and_leave(mut wire: Wire, tally: &Tally) -> io::Result<u16> {
     let published = wire.ask("POST", &format!("/v1/queues/{LEFT}/jobs"), "a body").await?;
     let take = wire.head("POST", &format!("/v1/take?queue={LEFT}&wait=1m&lease=1h"), "Content-Length: 0\r\n");
     wire.send(take.repeat(10).as_bytes()).await?;
+    tally.taken(wire.leave()?);
     Ok(published.status)
 }

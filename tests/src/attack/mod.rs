@@ -67,17 +67,18 @@ pub async fn run(attack: Attack, options: &Options) -> Report {
     report.back = came_back(&target, &report).await;
     report.after = target.state();
     report.most_kib = target.most_kib();
-    report.left_leased = left_leased(&target).await;
+    report.left_leased = left_leased(&target, tally.jobs_taken()).await;
     report.told = tally;
     report
 }
 
-/// How many jobs are leased to clients that have left, as soon as there are none or once it has been waited for that.
-async fn left_leased(target: &Target) -> Result<u64, String> {
+/// How many jobs are leased to clients that have left, as soon as these are all that were `taken` or once it has been waited
+/// for that.
+async fn left_leased(target: &Target, taken: u64) -> Result<u64, String> {
     let end = Instant::now() + BACK_WITHIN;
     loop {
         let left = good::leased(target.address(), kind::LEFT).await;
-        if left == Ok(0) || Instant::now() >= end {
+        if left.as_ref().is_ok_and(|left| *left <= taken) || Instant::now() >= end {
             return left;
         }
         sleep(Duration::from_millis(50)).await;
