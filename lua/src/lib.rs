@@ -4,11 +4,8 @@
 //! `delayline-core` encodes their arguments and decodes their answers; `delayline-embedded` does the same in memory.
 #![no_std]
 #![forbid(unsafe_code)]
-#![allow(long_running_const_eval)]
 
 extern crate alloc;
-
-mod code;
 
 use alloc::string::String;
 use core::fmt;
@@ -19,7 +16,7 @@ pub struct Script {
     /// The file's name without its extension.
     pub name: &'static str,
     parts: &'static [&'static str],
-    sha1: [u8; 40],
+    sha1: &'static str,
 }
 
 impl Script {
@@ -29,8 +26,8 @@ impl Script {
     }
 
     /// The name under which EVALSHA finds the script: 40 hex digits.
-    pub fn sha1(&self) -> &str {
-        core::str::from_utf8(&self.sha1).unwrap_or_default()
+    pub fn sha1(&self) -> &'static str {
+        self.sha1
     }
 
     /// The source as it is written, comments included.
@@ -53,28 +50,11 @@ impl fmt::Debug for Script {
     }
 }
 
-const fn hex(digest: [u8; 20]) -> [u8; 40] {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = [0; 40];
-    let mut i = 0;
-    while i < 20 {
-        text[2 * i] = DIGITS[(digest[i] >> 4) as usize];
-        text[2 * i + 1] = DIGITS[(digest[i] & 15) as usize];
-        i += 1;
-    }
-    text
-}
-
-/// The code of a text that is known at compile time. The same text in two places is linked once.
-macro_rules! code {
-    ($($text:expr),*) => {{
-        const TEXT: &str = concat!($($text),*);
-        const CODE: [u8; code::len(TEXT)] = code::strip(TEXT);
-        match core::str::from_utf8(&CODE) {
-            Ok(code) => code,
-            Err(_) => panic!("whole lines of text are text"),
-        }
-    }};
+/// What the build script has made of a file.
+macro_rules! built {
+    ($($name:expr),*) => {
+        include_str!(concat!(env!("OUT_DIR"), "/", $($name),*))
+    };
 }
 
 macro_rules! scripts {
@@ -83,17 +63,8 @@ macro_rules! scripts {
             #[doc = $doc]
             pub static $constant: Script = Script {
                 name: $name,
-                parts: &[
-                    $(code!(include_str!(concat!("../lib/", $part, ".lua"))),)*
-                    code!(include_str!(concat!("../", $name, ".lua"))),
-                ],
-                sha1: {
-                    const SOURCE: &str = code!(
-                        $(include_str!(concat!("../lib/", $part, ".lua")),)*
-                        include_str!(concat!("../", $name, ".lua"))
-                    );
-                    hex(const_sha1::sha1(SOURCE.as_bytes()).as_bytes())
-                },
+                parts: &[$(built!("lib/", $part, ".lua"),)* built!($name, ".lua")],
+                sha1: built!($name, ".sha1"),
             };
         )*
 
@@ -115,25 +86,7 @@ macro_rules! scripts {
     };
 }
 
-scripts! {
-    "Accepts jobs." PUBLISH "publish": "base" "meta" "state" "agenda" "changes" "session" "sweep";
-    "Grants leases." RESERVE "reserve": "base" "meta" "state" "agenda" "changes" "lease" "reap" "sift" "session" "sweep";
-    "Ends leases with verdicts." SETTLE "settle": "base" "meta" "state" "agenda" "changes" "lease";
-    "Renews leases." EXTEND "extend": "base" "meta" "state" "agenda" "changes";
-    "Takes waiting jobs away." CANCEL "cancel": "base" "meta" "state" "agenda" "changes" "session" "sweep";
-    "Gives waiting jobs another due time." RESCHEDULE "reschedule": "base" "meta" "state" "agenda" "changes" "session" "sweep";
-    "Reads a shard's agenda and takes its lease." PEEK "peek": "base";
-    "Does what must happen in a queue." TEND "tend": "base" "meta" "state" "agenda" "changes" "lease" "reap" "sift" "sweep";
-    "Makes dead letters due." REQUEUE "requeue": "base" "meta" "state" "agenda" "changes" "dead";
-    "Removes dead letters." PURGE "purge": "base" "meta" "state" "agenda" "changes" "dead";
-    "Replaces a queue's config." CONFIGURE "configure": "base" "meta" "agenda" "config";
-    "Pauses and resumes a queue." PAUSE "pause": "base" "meta" "agenda" "config";
-    "Removes a queue." DESTROY "destroy": "base" "meta";
-    "Reads one job." INSPECT "inspect": "base" "meta" "state";
-    "Reads jobs page by page." LIST "list": "base" "meta" "state" "agenda" "changes" "sift";
-    "Reads a queue's config, counters and sizes." STATS "stats": "base" "meta" "config";
-    "Fixes or reads a deployment's layout." OPEN "open":;
-}
+include!("table.rs");
 
 #[cfg(test)]
 mod tests {

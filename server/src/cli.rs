@@ -1,8 +1,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{ColorChoice, FromArgMatches, Parser, Subcommand};
+use tokio::runtime::Runtime;
 
 use crate::commands::{
     Cancel, Completions, Config, Consume, Dead, Destroy, Doctor, Job, List, Man, Pause, Publish, Pump,
@@ -13,6 +15,9 @@ use crate::help;
 use crate::log::{Level, Log};
 use crate::redis::Redis;
 use crate::settings::{self, Settings, Unread};
+
+/// How long threads that cannot be told to stop are waited for at the end.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A delayed-job queue on Redis
 #[derive(Debug, Parser)]
@@ -98,11 +103,26 @@ pub enum Command {
     Man(Man),
 }
 
-/// Does what a command line says, and says on stderr what went wrong.
-pub async fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+/// Does what the command line says, and says on stderr what went wrong: the whole program.
+///
+/// It is no `async fn`, which each program that calls it would compile anew.
+pub fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
     crate::allocator::give_back_soon();
-    let words: Vec<OsString> = words.into_iter().collect();
+    let runtime = match Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(why) => {
+            eprintln!("delayline: the operating system gave no threads: {why}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let code = runtime.block_on(run(std::env::args_os().collect()));
+    // What was started is killed as its task ends; a read from stdin that is under way cannot be ended.
+    runtime.shutdown_timeout(PATIENCE);
+    code
+}
+
+async fn run(words: Vec<OsString>) -> ExitCode {
     let said = |word: &str| words.iter().take_while(|given| *given != "--").any(|given| given == word);
     let wants_json = said("--json");
     let read = settings::read(help::command(color(&words)), &words);

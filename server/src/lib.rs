@@ -1,6 +1,6 @@
 //! delayline as a service and a command line: delayed jobs over HTTP and JSON, on Redis or in memory.
 //!
-//! The binary is [`run`]; [`Server`] is the service for whoever embeds or tests it, [`RestServer`] the REST
+//! The binary is [`main`]; [`Server`] is the service for whoever embeds or tests it, [`RestServer`] the REST
 //! endpoint.
 #![forbid(unsafe_code)]
 
@@ -42,14 +42,14 @@ mod stop;
 mod table;
 mod variables;
 
-pub use cli::{Cli, Command, run};
+pub use cli::{Cli, Command, main};
 pub use commands::{
     Cancel, Completions, Config, Consume, Dead, Destroy, Doctor, Job, List, Man, Pause, Publish, Pump,
     Queues, Replay, Reschedule, Rest, RestServer, Resume, Serve, Server, Stats, Trace,
 };
 pub use failure::Failure;
 pub use redis::Redis;
-/// What a program that serves allocates with, set up by [`run`]: glibc never gives back the small pieces that many connections
+/// What a program that serves allocates with, set up by [`main`]: glibc never gives back the small pieces that many connections
 /// have left.
 #[cfg(target_os = "linux")]
 pub use tikv_jemallocator::Jemalloc as Allocator;

@@ -43,7 +43,7 @@ enum Kept {
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.first().map(String::as_str) {
-        Some("serve") => block_on(delayline::run(std::env::args_os())),
+        Some("serve") => delayline::main(),
         Some("work") => work(&args[1..]),
         _ => run(Arguments::parse()),
     }

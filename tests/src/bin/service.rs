@@ -6,7 +6,6 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: delayline::Allocator = delayline::Allocator;
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    delayline::run(std::env::args_os()).await
+fn main() -> ExitCode {
+    delayline::main()
 }

@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::quiet::quiet;
 
-const JOBS: usize = 1_000;
+const JOBS: usize = 500;
 const DELAY: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(30);
 const MEDIAN_US: i64 = 5_000;
