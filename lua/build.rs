@@ -19,7 +19,9 @@ fn main() -> io::Result<()> {
     for (name, parts) in SCRIPTS {
         let mut source = String::new();
         for file in parts.iter().chain([name]) {
-            let code = code(&fs::read_to_string(Path::new(file).with_extension("lua"))?);
+            let path = Path::new(file).with_extension("lua");
+            let text = fs::read_to_string(&path).map_err(|error| named(&path, &error))?;
+            let code = code(&text);
             fs::write(out.join(file).with_extension("lua"), &code)?;
             source += &code;
         }
@@ -28,6 +30,11 @@ fn main() -> io::Result<()> {
         fs::write(out.join(name).with_extension("sha1"), sha1.concat())?;
     }
     Ok(())
+}
+
+/// An error that says which file it is about.
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// Lua without comments that have lines of their own, empty lines and indentation.

@@ -10,8 +10,8 @@ use tokio::time::timeout;
 const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
 /// How a good answer begins.
 const OK: &[u8] = b"HTTP/1.1 200 ";
-/// More than is answered to what is not read, in bytes.
-const UNREAD: usize = 64 << 10;
+/// More bytes than come before a client leaves that reads none.
+const MOST_ANSWERED: usize = 64 << 10;
 
 /// A connection on which one request follows the other.
 pub(super) struct Wire {
@@ -82,7 +82,7 @@ impl Wire {
     pub(super) fn leave(self) -> io::Result<usize> {
         // A runtime would tell what has come only once it has heard of it.
         let stream = self.stream.into_std()?;
-        let mut unread = vec![0; UNREAD];
+        let mut unread = vec![0; MOST_ANSWERED];
         let count = match stream.peek(&mut unread) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
             came => came?,

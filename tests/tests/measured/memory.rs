@@ -10,7 +10,7 @@ use delayline_tokio::Client;
 
 use crate::quiet::quiet;
 
-const SECONDS: u64 = 20;
+const SECONDS: u64 = 60;
 const MOST_KIB: u64 = 200 << 10;
 /// Redis answers a tenth of the time.
 const AWAKE: Duration = Duration::from_millis(50);
