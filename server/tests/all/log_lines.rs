@@ -124,27 +124,45 @@ async fn a_redis_that_is_silent_on_connections_that_stay_is_told_of_once_and_so_
     }
 }
 
-#[tokio::test]
-async fn a_primary_that_became_a_replica_is_told_of_once() {
-    const MOVING: &str = "connecting anew, in case another serves by now";
+/// A Redis begins to refuse the publishers of a service, and takes them again. The service says so once, and why.
+async fn refusal_is_told_once(begin: &[&str], end: &[&str], says: &str, why: &str) {
     let redis = RedisServer::start(&[]).await;
     let mut connection = redis::Client::open(redis.url()).unwrap().get_connection().unwrap();
+    let mut tell = |words: &[&str]| redis::cmd(words[0]).arg(&words[1..]).exec(&mut connection).unwrap();
     let serve = ["serve", "--listen", "127.0.0.1:0", "--timeout", "1s"];
     let mut heard = Heard::start(delayline(Some(&redis), &serve));
     let line = heard.says("listening on http://").await;
     let jobs = format!("{}/v1/queues/q/jobs", base(&line));
     let publish = async || send(reqwest::Client::new().post(&jobs).body("1")).await.status.as_u16();
     assert_eq!(publish().await, 201);
-    redis::cmd("REPLICAOF").arg(&["127.0.0.1", "1"]).exec(&mut connection).unwrap();
-    assert_eq!([publish().await, publish().await], [503, 503]);
-    let line = heard.says(MOVING).await;
-    assert!(line.contains("redis.sock") && line.contains("replica"), "{line}");
-    redis::cmd("REPLICAOF").arg(&["NO", "ONE"]).exec(&mut connection).unwrap();
+    tell(begin);
+    assert_eq!([publish().await, publish().await, publish().await], [503, 503, 503]);
+    let line = heard.says(says).await;
+    assert!(line.contains("redis.sock") && line.contains(why), "{line}");
+    tell(end);
     crate::eventually("it goes on", async || (publish().await == 201).then_some(())).await;
     signal("-TERM", &heard.child).await;
     let (code, said) = heard.ends().await;
     assert_eq!(code, Some(0), "{said:?}");
-    assert_eq!(times(MOVING, &said), 1, "{said:?}");
+    assert_eq!(times(says, &said), 1, "{said:?}");
+}
+
+#[tokio::test]
+async fn a_primary_that_became_a_replica_is_told_of_once() {
+    let (begin, end) = (["REPLICAOF", "127.0.0.1", "1"], ["REPLICAOF", "NO", "ONE"]);
+    refusal_is_told_once(&begin, &end, "connecting anew, in case another serves by now", "a replica").await;
+}
+
+#[tokio::test]
+async fn a_redis_that_is_full_is_told_of_once() {
+    let (begin, end) = (["CONFIG", "SET", "maxmemory", "1"], ["CONFIG", "SET", "maxmemory", "0"]);
+    refusal_is_told_once(&begin, &end, "Redis refuses: trying again", "out of memory").await;
+}
+
+#[tokio::test]
+async fn a_redis_that_denies_a_command_is_told_of_once() {
+    let [begin, end] = ["-evalsha", "+evalsha"].map(|right| ["ACL", "SETUSER", "default", right]);
+    refusal_is_told_once(&begin, &end, "Redis refuses: trying again", "ACL").await;
 }
 
 #[tokio::test]
