@@ -64,25 +64,25 @@ async fn a_config_that_is_gone_is_written_again_and_another_one_ends_workers_and
 async fn an_idle_worker_learns_of_a_job_after_a_flush_within_half_a_pump_lease() {
     let server = Server::spawn();
     let client = Client::connect(&server.url()).await.unwrap();
-    let (begin, mut begun) = tokio::sync::mpsc::unbounded_channel();
+    let (ran, mut runs) = tokio::sync::mpsc::unbounded_channel();
     let worker = Worker::new(&client).queue(&client.bytes("orders").unwrap(), move || {
-        let _ = begin.send(());
+        let _ = ran.send(());
         async {}
     });
     let running = tokio::spawn(worker.run());
     let publisher = Client::connect(&server.url()).await.unwrap();
     let orders = publisher.bytes("orders").unwrap();
     orders.publish_bytes("before").await.unwrap();
-    begun.recv().await.unwrap();
+    runs.recv().await.unwrap();
     eventually("the worker waits", async || orders.stats(0).await.unwrap().counters.acked == 1).await;
 
     let mut redis = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
     redis::cmd("FLUSHALL").exec(&mut redis).unwrap();
     let flushed = Instant::now();
     orders.publish_bytes("after").await.unwrap();
-    let ran = tokio::time::timeout(PUMP_LEASE / 2 + Duration::from_secs(5), begun.recv()).await;
+    let learned = tokio::time::timeout(PUMP_LEASE / 2 + Duration::from_secs(5), runs.recv()).await;
     println!("the job ran {:?} after the flush", flushed.elapsed());
-    ran.expect("the worker knows nothing of the job").unwrap();
+    learned.expect("the worker knows nothing of the job").unwrap();
     client.close().await;
     running.await.unwrap().unwrap();
 }
