@@ -73,8 +73,8 @@ async fn an_idle_worker_learns_of_a_job_after_a_flush_within_half_a_pump_lease()
     let publisher = Client::connect(&server.url()).await.unwrap();
     let orders = publisher.bytes("orders").unwrap();
     orders.publish_bytes("before").await.unwrap();
-    runs.recv().await.unwrap();
     eventually("the worker waits", async || orders.stats(0).await.unwrap().counters.acked == 1).await;
+    runs.recv().await.unwrap();
 
     let mut redis = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
     redis::cmd("FLUSHALL").exec(&mut redis).unwrap();
