@@ -2,8 +2,8 @@
 -- Keys: 1 agenda, 2 queues, 3 meta, 4 pool, 5 due, 6 leased, 7 state, 8 dead, 9 exp, 10 waiting, 11 big
 -- Args: 1 clock, 2 the cfgver it replaces (0: there was none; empty: any),
 --       3 attempts, 4 backoff, 5 retention ms, 6 expire (dead or empty), 7 max jobs, 8 max bytes,
---       9 forward (list:key or stream:key); empty for what is not set
--- Returns: ok, us, the new cfgver. Or: conflict, us, cfgver, then the seven values found
+--       9 forward (list:key or stream:key), 10 push (a text); empty for what is not set
+-- Returns: ok, us, the new cfgver. Or: conflict, us, cfgver, then the eight values found
 -- Repeat: conflict, with the sender's own values
 -- Calls: 5 (+1 unset, +3 agenda, +2 wake)
 -- First write: HSET (refused whole at maxmemory)

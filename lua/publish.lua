@@ -1,15 +1,20 @@
 -- Accepts jobs: each waits in due until its time. One that may replace takes the place of a waiting job of its id,
--- be it of the same batch: the effect is that of a cancel of the old one, then a publish.
+-- be it of the same batch: the effect is that of a cancel of the old one, then a publish. One that edits changes a waiting
+-- job that is still as its editor found it, which keeps its attempts; nothing is counted.
 -- Keys: 1 agenda, 2 queues, 3 meta, 4 pool, 5 due, 6 leased, 7 state, 8 dead, 9 exp, 10 waiting, 11 big
 -- Args: 1 clock, 2 session, 3 sequence, 4 epoch, 5 max jobs, 6 max bytes,
---       then per job: id, when (+delay ms, or unix ms; an r before it if the job may replace), ttl ms or 0, record
--- Returns: ok | again | full, us, us of the first execution, a letter per job: n new, r replaced, d duplicate, f full;
+--       then per job: id, when (+delay ms, or unix ms; an r before it if the job may replace), ttl ms or 0, record.
+--       An edit has before its when an e, the SHA-1 of the record and the due time that were found, and a space after
+--       each; where its ttl is empty that of the job stays
+-- Returns: ok | again | full, us, us of the first execution, a letter per job: n new, r replaced or edited, d duplicate or not as found, f full;
 --          full adds: jobs, dead, max jobs, bytes, max bytes. Or: moved, us, epoch. Or: superseded, us
 -- Repeat: the same sequence answers what it answered first; a lower one does nothing
 -- Notifies: head when the queue comes to be
--- Calls: 10 (+2 wake, +1 exp, +1 big, +1 head, +3 sweep; for all that are replaced +1 state, +1 exp, +1 big)
+-- Calls: 10 (+2 wake, +1 exp, +1 big, +1 head, +3 sweep; for all that are replaced +1 state, +1 exp, +1 big;
+--        for all that are edited +1 pool, +2 state, +1 exp, +1 big)
 -- First write: HSET (refused whole at maxmemory)
 local LARGE_BYTES = 4096
+local EDIT = '^e(%x+) (%d+) '
 
 clock()
 read_meta(ARGV[2], 'born', 'epoch', 'max_jobs', 'max_bytes', 'big', 'exp', 'mean', 'w', 'paused', 'forward',
@@ -44,21 +49,48 @@ if is_full() then
     num(jobs * mean), num(max_bytes)}
 end
 
-local ids = {}
-for i = 7, #ARGV, 4 do ids[#ids + 1] = ARGV[i] end
+local ids, has_edits = {}, false
+for i = 7, #ARGV, 4 do
+  ids[#ids + 1] = ARGV[i]
+  has_edits = has_edits or string.find(ARGV[i + 1], EDIT) ~= nil
+end
 local waiting, states = call('ZMSCORE', KEYS[5], unpack(ids)), call('HMGET', KEYS[7], unpack(ids))
-local letters, kept, accepted, replaced, ended, newborn = {}, {}, 0, 0, 0, false
+local records = has_edits and call('HMGET', KEYS[4], unpack(ids)) or {}
+local letters, kept, edited, edits, accepted, replaced, ended, newborn = {}, {}, {}, 0, 0, 0, 0, false
+
+-- What another job of the batch has made of it, its editor has not found.
+local function is_as_found(i, id)
+  local digest, due = string.match(ARGV[4 * i + 4], EDIT)
+  return waiting[i] and not kept[id] and records[i] and redis.sha1hex(records[i]) == digest
+    and num(at_score(waiting[i])) == due
+end
+
+-- The job's state stays, but for what says that it has a TTL or is large.
+local function is_edited(id, s, bytes, ttl)
+  if (s and has(s.flags, BIG)) or (not s and meta_num('big') > 0) then leaves('big', id) end
+  if ttl and ((s and has(s.flags, TTL)) or (not s and meta_num('exp') > 0)) then leaves('exp', id) end
+  if s and not s.broken then
+    flag(s, BIG, bytes > LARGE_BYTES)
+    if ttl then flag(s, TTL, ttl > 0) end
+    keeps(id, s)
+  end
+end
+
 for i, id in ipairs(ids) do
-  local waits = waiting[i] or kept[id]
-  if not waits and not states[i] then
+  local waits, how = waiting[i] or kept[id], string.sub(ARGV[4 * i + 4], 1, 1)
+  if how == 'e' then
+    letters[i] = 'd'
+    if is_as_found(i, id) then
+      letters[i], kept[id], edited[id] = 'r', i, true
+      edits, ended = edits + 1, ended + 1
+    end
+  elseif not waits and not states[i] then
     letters[i], kept[id] = 'n', i
     accepted = accepted + 1
-  elseif waits and string.sub(ARGV[4 * i + 4], 1, 1) == 'r' then
-    if not kept[id] then
-      is_forgotten(id, read_state(states[i]))
-      ended = ended + 1
-    end
-    letters[i], kept[id] = 'r', i
+  elseif waits and how == 'r' then
+    if not kept[id] then ended = ended + 1 end
+    if not kept[id] or edited[id] then is_forgotten(id, read_state(states[i])) end
+    letters[i], kept[id], edited[id] = 'r', i, nil
     accepted, replaced = accepted + 1, replaced + 1
   else
     letters[i] = 'd'
@@ -68,12 +100,13 @@ end
 local pool, due, exp, big, bytes = {}, {}, {}, {}, 0
 for i, id in ipairs(ids) do
   if kept[id] == i then
-    local when, ttl, record = ARGV[4 * i + 4], tonumber(ARGV[4 * i + 5]), ARGV[4 * i + 6]
+    local when, ttl, record = string.gsub(ARGV[4 * i + 4], EDIT, ''), tonumber(ARGV[4 * i + 5]), ARGV[4 * i + 6]
     local delay = string.match(when, '%+(%d+)')
     local at = delay and after(tonumber(delay)) or tonumber(string.match(when, '%d+'))
     pool[#pool + 1], pool[#pool + 2] = id, record
     due[#due + 1], due[#due + 2] = num(at), id
-    if ttl > 0 then
+    if edited[id] then is_edited(id, read_state(states[i]), #record, ttl) end
+    if ttl and ttl > 0 then
       exp[#exp + 1], exp[#exp + 2] = num(after(ttl)), id
       note(after(ttl))
     end
@@ -83,7 +116,7 @@ for i, id in ipairs(ids) do
   end
 end
 
-if accepted > 0 then
+if accepted + edits > 0 then
   local others = math.max(jobs - ended, 0)
   call('HSET', KEYS[4], unpack(pool))
   apply()

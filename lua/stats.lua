@@ -7,8 +7,8 @@
 -- Calls: 8 (+1 an hour)
 -- First write: none
 local FIELDS = {'born', 'epoch', 'cfgver', 'paused', 'attempts', 'backoff', 'retention', 'expire', 'max_jobs',
-  'max_bytes', 'forward', 'forward_error', 'mean', 'published', 'granted', 'acked', 'nacked', 'snoozed', 'released',
-  'ended', 'died', 'requeued', 'purged', 'cancelled', 'expired', 'forwarded', 'lost', 'unreadable', 'newer', 'broken'}
+  'max_bytes', 'forward', 'push', 'forward_error', 'mean', 'published', 'granted', 'acked', 'nacked', 'snoozed',
+  'released', 'ended', 'died', 'requeued', 'purged', 'cancelled', 'expired', 'forwarded', 'lost', 'unreadable', 'newer', 'broken'}
 local HOUR_MS = 3600000
 
 only_reads = true

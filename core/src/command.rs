@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    DELAY_MAX_MS, Fence, Identity, Invalid, JobId, QueueConfig, QueueName, Reason, Shard, Shards, Span,
+    DELAY_MAX_MS, Edit, Fence, Identity, Invalid, JobId, QueueConfig, QueueName, Reason, Shard, Shards, Span,
     UnixMicros, UnixMs, VerdictKind,
 };
 
@@ -209,6 +209,8 @@ pub struct Entry {
     pub ttl_ms: u64,
     /// Whether it takes the place of a waiting job of its name.
     pub replace: bool,
+    /// Whether it edits the waiting job of its name, which keeps its attempts.
+    pub edit: Option<Edit>,
     /// The record in its plain form. Serde writes its length, and reads as many zeros.
     #[serde(with = "crate::recording::elided::length")]
     pub record: Bytes,

@@ -4,7 +4,9 @@ use core::time::Duration;
 
 use bytes::Bytes;
 
-use crate::{BODY_LIMIT, Backoff, JobId, Place, Record, RecordError, State, Stored, Trace, UnixMs};
+use crate::{
+    BODY_LIMIT, Backoff, JobId, Place, Record, RecordDigest, RecordError, State, Stored, Trace, UnixMs,
+};
 
 /// A job as it is kept.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +21,8 @@ pub struct Inspected {
     pub state: Option<State>,
     /// When it expires; answered by inspecting, not by listing.
     pub expires: Option<UnixMs>,
+    /// What is stored of it, for an edit to say of which job it is.
+    pub record: RecordDigest,
     /// What its publisher set, unless it cannot be read.
     pub contents: Result<Contents, RecordError>,
 }
@@ -50,10 +54,15 @@ impl Inspected {
         self.state.as_ref().map_or(0, |state| state.attempts)
     }
 
-    /// The most attempts, as settled at its latest delivery, or as its publisher set it; `None` leaves it to the queue.
+    /// The most attempts: while it waits as its publisher set it, else as settled at its latest delivery; `None` leaves it
+    /// to the queue.
     pub fn max_attempts(&self) -> Option<u16> {
         let settled = self.state.as_ref().map(|state| state.max).filter(|max| *max > 0);
-        settled.or_else(|| self.contents.as_ref().ok()?.attempts)
+        let published = self.contents.as_ref().ok().and_then(|contents| contents.attempts);
+        match self.place {
+            Place::Ready | Place::Delayed => published.or(settled),
+            Place::Leased | Place::Dead => settled.or(published),
+        }
     }
 
     /// Deliveries so far.
@@ -88,8 +97,8 @@ impl Inspected {
 impl From<Stored> for Inspected {
     fn from(stored: Stored) -> Inspected {
         let Stored { id, place, at, state, expires, record } = stored;
-        let record = Record::decode(&record, BODY_LIMIT);
-        Inspected { id, place, at, state, expires, contents: record.map(Contents::from) }
+        let contents = Record::decode(&record, BODY_LIMIT).map(Contents::from);
+        Inspected { id, place, at, state, expires, record: RecordDigest::of(&record), contents }
     }
 }
 

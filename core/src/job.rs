@@ -9,8 +9,8 @@ use thiserror::Error;
 
 use crate::record::LOST_DELAY_MAX;
 use crate::{
-    Backoff, Command, Compression, Due, Entry, Held, Invalid, JobId, Lease, Metadata, QueueName, Reason,
-    Record, RecordError, Settlement, Trace, UnixMs,
+    Backoff, Command, Compression, Due, Edit, Entry, Held, Invalid, JobId, Lease, Metadata, QueueName,
+    Reason, Record, RecordError, Settlement, Trace, UnixMs,
 };
 
 /// The longest delay, lease or TTL: ten years, in milliseconds.
@@ -30,6 +30,9 @@ pub struct NewJob {
     /// Whether it takes the place of a waiting job of its name, in one step: the effect of a cancel and a publish. Where
     /// the job is held or dead it stays, and the answer is a duplicate. Of a made-up name it says nothing.
     pub replace: bool,
+    /// Whether it edits the waiting job of its name: made by [`JobEdit::apply`](crate::JobEdit::apply). Where that is no
+    /// longer as it was found nothing changes, and the answer is a duplicate.
+    pub edit: Option<Edit>,
     /// When it is due.
     pub due: Due,
     /// When it expires, counted from the call; not shorter than the delay.
@@ -86,6 +89,7 @@ impl NewJob {
             id,
             generated: false,
             replace: false,
+            edit: None,
             due: Due::After { ms: 0 },
             ttl_ms: None,
             attempts: None,
@@ -122,7 +126,7 @@ impl NewJob {
 
     pub(crate) fn into_entry(self, compression: Compression) -> Result<Entry, RecordError> {
         let record = Record {
-            has_ttl: self.ttl_ms.is_some(),
+            has_ttl: self.ttl_ms.is_some() || self.edit.is_some_and(|edit| edit.keeps_ttl),
             lost_delay_ms: self.lost_delay_ms,
             dedup: None,
             priority: 0,
@@ -142,6 +146,7 @@ impl NewJob {
             due: self.due,
             ttl_ms: self.ttl_ms.unwrap_or(0),
             replace: self.replace && !self.generated,
+            edit: self.edit.filter(|_| !self.generated),
             record,
         })
     }

@@ -42,7 +42,7 @@ impl FromStr for JobId {
         if fits && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-~:@+=,!*()".contains(&b)) {
             Ok(JobId(Arc::from(id)))
         } else {
-            Err(NameError::new("job id", id, "A-Z a-z 0-9 . _ - ~ : @ + = , ! * ( )"))
+            Err(NameError::new("job id", id, "1 to 128 of A-Z a-z 0-9 . _ - ~ : @ + = , ! * ( )"))
         }
     }
 }

@@ -77,6 +77,7 @@ mod backoff;
 mod clock;
 mod command;
 mod config;
+mod edit;
 mod engine;
 mod event;
 mod fence;
@@ -110,6 +111,7 @@ pub use command::{
     Ceiling, Command, DeadLetters, Due, Entry, Forward, ForwardError, Kind, Place, Session, Settlement,
 };
 pub use config::{Config, ConfigError, Pumping, Subscription};
+pub use edit::{Change, Edit, JobEdit, NotEditable, RecordDigest};
 pub use engine::{Engine, Transmit};
 pub use event::{Backlogged, Credit, Event, Fault, Held, Ticket, TimeoutReason, Token, Wakeup};
 pub use fence::Fence;
@@ -120,7 +122,7 @@ pub use job::{ATTEMPTS, DELAY_MAX_MS, Job, NewJob, Take, TooLarge, Verdict, Verd
 pub use job_id::{JobId, JobIds};
 pub use keyspace::Keyspace;
 pub use lease::{Lease, LeaseError};
-pub use name::{NameError, Prefix, QueueName};
+pub use name::{NameError, Namespace, Prefix, QueueName};
 pub use published::Published;
 pub use queue_config::QueueConfig;
 pub use reason::Reason;

@@ -1,4 +1,4 @@
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,13 @@ pub struct QueueConfig {
     pub max_bytes: Option<u64>,
     /// Due jobs go to a Redis list or stream instead of consumers of this queue.
     pub forward: Option<Forward>,
+    /// How its jobs are pushed to a URL, as text of at most 4 KiB that whoever pushes them reads. Neither scripts nor
+    /// engines look into it.
+    pub push: Option<String>,
 }
+
+/// The most bytes of [`QueueConfig::push`].
+const PUSH_BYTES: usize = 4_096;
 
 impl QueueConfig {
     /// Checks every field.
@@ -43,6 +49,8 @@ impl QueueConfig {
             1,
             "a key that is not one of delayline's own, {PREFIX}:config or {PREFIX:N.N}:…: on a cluster write KEY{PREFIX:N.N}",
         )?;
+        let push_bytes = self.push.as_ref().map(|push| push.len() as u64);
+        check("push", push_bytes, 1, PUSH_BYTES as u64, "a text of 1 to 4096 bytes")?;
         let readable =
             self.backoff.as_ref().is_none_or(|backoff| backoff.to_string().parse() == Ok(backoff.clone()));
         check("backoff", (!readable).then_some(0), 1, 1, "a backoff that its text form can express")

@@ -176,9 +176,9 @@ impl Reply {
 pub enum PublishOutcome {
     /// Accepted.
     New,
-    /// Accepted; the waiting job of its id is cancelled.
+    /// Accepted; the waiting job of its id is cancelled, or edited.
     Replaced,
-    /// The id is in use; the existing job is untouched.
+    /// The id is in use, or the job to be edited is not as it was found; what is there is untouched.
     Duplicate,
     /// The queue is full.
     Full,

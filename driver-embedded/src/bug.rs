@@ -90,6 +90,10 @@ bugs! {
     ReplacesLeased "replaces-leased",
     /// A publish that may not replace replaces a waiting job.
     DuplicateReplaces "duplicate-replaces",
+    /// An edit changes a waiting job that is no longer as its editor found it.
+    EditIgnoresChanges "edit-ignores-changes",
+    /// An edit gives a job all its attempts back.
+    EditForgetsAttempts "edit-forgets-attempts",
     /// A paused queue grants jobs.
     PausedGrants "paused-grants",
     /// A job is granted after its TTL ended.

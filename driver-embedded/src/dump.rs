@@ -165,6 +165,7 @@ fn config_fields(config: &QueueConfig, fields: &mut Fields) {
     fields.maybe("max_jobs", config.max_jobs);
     fields.maybe("max_bytes", config.max_bytes);
     fields.maybe("forward", config.forward.as_ref());
+    fields.maybe("push", config.push.as_ref());
 }
 
 fn past_text(past: &Past) -> String {

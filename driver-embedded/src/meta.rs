@@ -112,6 +112,7 @@ impl Meta {
             "max_jobs" => self.config.max_jobs = number,
             "max_bytes" => self.config.max_bytes = number,
             "forward" => self.config.forward = text.parse().ok(),
+            "push" => self.config.push = Some(text.to_owned()).filter(|push| !push.is_empty()),
             "paused" => self.paused = text == "1",
             "forward_error" => self.forward_error = Some(text.to_owned()),
             "fence" => self.fence = number.map(Fence),

@@ -1,8 +1,12 @@
 use std::collections::BTreeMap;
 
-use delayline_core::{Ceiling, Entry, Full, Phase, PublishOutcome, Reply, Session, State, UnixMs};
+use bytes::Bytes;
+use delayline_core::{
+    Ceiling, Edit, Entry, Full, JobId, Phase, PublishOutcome, RecordDigest, Reply, Session, State, UnixMs,
+};
 
 use crate::bug::Bug;
+use crate::changes::set_flag;
 use crate::meta::raise;
 use crate::script::Script;
 use crate::session::{Answer, Recall, Verb};
@@ -68,14 +72,26 @@ impl Script<'_> {
         for job in jobs {
             let (waits, follows) = (self.queue.due.contains(&job.id), kept.contains_key(&job.id));
             let state = self.queue.state_of(&job.id);
+            if let Some(edit) = &job.edit {
+                let is_edited = waits && !follows && self.is_as_found(&job.id, edit);
+                if is_edited {
+                    others = others.saturating_sub(1);
+                    kept.insert(&job.id, job);
+                }
+                let (done, not) = (PublishOutcome::Replaced, PublishOutcome::Duplicate);
+                outcomes.push(if is_edited { done } else { not });
+                continue;
+            }
             let outcome = if !waits && !follows && state.is_none() {
                 PublishOutcome::New
             } else if (waits || follows) && (job.replace || self.planted(Bug::DuplicateReplaces))
                 || job.replace && self.planted(Bug::ReplacesLeased) && is_held(state.as_ref())
             {
                 if !follows {
-                    self.is_forgotten(&job.id, state.as_ref());
                     others = others.saturating_sub(1);
+                }
+                if kept.get(&job.id).is_none_or(|first: &&Entry| first.edit.is_some()) {
+                    self.is_forgotten(&job.id, state.as_ref());
                 }
                 replaced += 1;
                 PublishOutcome::Replaced
@@ -88,7 +104,10 @@ impl Script<'_> {
             }
             outcomes.push(outcome);
         }
-        if accepted > 0 {
+        if !kept.is_empty() {
+            for (job, edit) in kept.values().filter_map(|job| Some((job, job.edit.as_ref()?))) {
+                self.is_edited(job, edit);
+            }
             self.apply();
             let (new, mut bytes) = (kept.len() as u64, 0_u64);
             for job in kept.into_values() {
@@ -103,6 +122,35 @@ impl Script<'_> {
             meta.counters.cancelled += replaced;
         }
         outcomes
+    }
+
+    /// Whether the waiting job is as its editor found it.
+    fn is_as_found(&self, id: &JobId, edit: &Edit) -> bool {
+        let queue = &self.queue;
+        let is_same = |record: &Bytes| RecordDigest::of(record) == edit.record;
+        self.planted(Bug::EditIgnoresChanges)
+            || queue.pool.get(id).is_some_and(is_same) && queue.due.score(id) == Some(edit.due)
+    }
+
+    /// The job's state stays, but for what says that it has a TTL or is large.
+    fn is_edited(&mut self, job: &Entry, edit: &Edit) {
+        let state = self.queue.state_of(&job.id);
+        let (meta, out) = (&self.queue.meta, &mut self.changes.out);
+        if state.as_ref().map_or(meta.has_sizes(), |state| state.has(State::BIG)) {
+            out.big.push(job.id.clone());
+        }
+        if !edit.keeps_ttl && state.as_ref().map_or(meta.has_expiries(), |state| state.has(State::TTL)) {
+            out.exp.push(job.id.clone());
+        }
+        let Some(mut state) = state.filter(|_| !self.queue.is_broken(&job.id)) else { return };
+        set_flag(&mut state, State::BIG, job.record.len() > LARGE_BYTES);
+        if !edit.keeps_ttl {
+            set_flag(&mut state, State::TTL, job.ttl_ms > 0);
+        }
+        if self.planted(Bug::EditForgetsAttempts) {
+            state.attempts = 0;
+        }
+        self.changes.into.state.push((job.id.clone(), state));
     }
 
     fn accept(&mut self, job: &Entry) {

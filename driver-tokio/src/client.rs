@@ -254,13 +254,14 @@ impl Client {
         self.office.version
     }
 
-    /// [`Error::EnginePanicked`] if that is what became of this client's engine: for a liveness probe.
+    /// Why this client's engine does nothing any more, if that is so: for a liveness probe. [`Error::EnginePanicked`] if
+    /// it panicked, [`Error::Closed`] if it was told to stop, or what it stopped for by itself.
     pub fn failure(&self) -> Option<Error> {
-        self.office.desk.has_panicked().then_some(Error::EnginePanicked)
+        self.office.desk.failure()
     }
 
-    /// Ends when this client's engine panics, and never otherwise: for a process that would rather end than go on
-    /// without.
+    /// Ends when this client's engine panics or stops by itself, and never otherwise: for a process that would rather end
+    /// than go on without.
     pub async fn failed(&self) -> Error {
         match self.office.desk.ended().await {
             Ok(()) => std::future::pending().await,

@@ -15,17 +15,36 @@ pub struct Page<T> {
     pub next: Option<Cursor>,
 }
 
-/// Where a page of a list ends: an opaque text that fits into a URL. It stays good while the list changes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Where a page of a list ends: an opaque text that fits into a URL. It stays good while the list changes. Of two cursors
+/// of one list, the one further on is the greater.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cursor(At);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum At {
     Job(UnixMs, JobId),
     Queue(Shard, u64),
 }
 
+/// The longest id, and the last in order.
+const LAST_ID: &str = match str::from_utf8(&[b'~'; 128]) {
+    Ok(id) => id,
+    Err(_) => unreachable!(),
+};
+
 impl Cursor {
+    /// Where a list of jobs begins that leaves out all before this time: due times, ends of leases or times of death, by
+    /// what is listed. `None` is the beginning.
+    pub fn since(at: UnixMs) -> Option<Cursor> {
+        let before = at.0.checked_sub(1)?;
+        Some(Cursor::of_job(UnixMs(before), LAST_ID.parse().ok()?))
+    }
+
+    /// The page after this job: by due time, end of lease or time of death, as its list has it.
+    pub fn after_job(at: UnixMs, id: JobId) -> Cursor {
+        Cursor::of_job(at, id)
+    }
+
     pub(crate) fn of_job(at: UnixMs, id: JobId) -> Cursor {
         Cursor(At::Job(at, id))
     }
@@ -81,6 +100,14 @@ fn read(text: &str) -> Option<Cursor> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_since_a_time_begins_between_two_milliseconds() {
+        let (at, first, last) = (UnixMs(5), "!".parse().unwrap(), LAST_ID.parse().unwrap());
+        let since = Cursor::since(at).unwrap();
+        assert!(Cursor::of_job(UnixMs(4), last) <= since && since < Cursor::of_job(at, first));
+        assert_eq!(Cursor::since(UnixMs(0)), None);
+    }
 
     #[test]
     fn the_text_is_read_as_it_was_written() {

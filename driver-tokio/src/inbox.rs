@@ -190,6 +190,17 @@ impl Desk {
         answers
     }
 
+    /// Hands one job over.
+    pub(crate) async fn order_one(
+        &self,
+        job: NewJob,
+        fail_fast: bool,
+    ) -> Result<oneshot::Receiver<Reply>, Error> {
+        let (order, answered) = self.admit(job, fail_fast, &mut Vec::new()).await?;
+        self.hand_over(vec![order]).await;
+        Ok(answered)
+    }
+
     /// Orders that come after the close were never accepted: their callers are told so.
     async fn hand_over(&self, orders: Vec<Order>) {
         if let Err(mpsc::error::SendError(refused)) = self.orders.send(orders) {
@@ -215,9 +226,14 @@ impl Desk {
         self.why.get().map_or(Ok(()), |why| Err(why.clone()))
     }
 
-    /// Whether the engine has panicked.
-    pub(crate) fn has_panicked(&self) -> bool {
-        self.life.has_changed().is_err() && *self.life.borrow() != Life::Ended
+    /// Why the engine does nothing any more, or will not much longer, if that is so.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        let is_gone = self.life.has_changed().is_err();
+        match *self.life.borrow() {
+            Life::Ended => Some(self.why.get().cloned().unwrap_or(Error::Closed)),
+            _ if is_gone => Some(Error::EnginePanicked),
+            _ => self.why.get().cloned(),
+        }
     }
 
     /// Waits, on the thread that calls, until the engine's own is done, but no longer than this.

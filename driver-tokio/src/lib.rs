@@ -59,18 +59,18 @@
 //!
 //! | Name | Kind, labels | What |
 //! |---|---|---|
-//! | `delayline_published_total` | counter, `queue` | jobs accepted from this process |
-//! | `delayline_delivered_total` | counter, `queue` | deliveries to this process |
-//! | `delayline_acked_total` | counter, `queue` | jobs it has acknowledged |
-//! | `delayline_nacked_total` | counter, `queue` | attempts that failed in it |
-//! | `delayline_snoozed_total` | counter, `queue` | deliveries it has put off |
-//! | `delayline_dead_total` | counter, `queue` | jobs that died of its verdict |
-//! | `delayline_expired_total` | counter, `queue` | jobs whose TTL it found ended when it tended their queue |
-//! | `delayline_leases_ended_total` | counter, `queue` | leases, of whomever, that it found ended without a verdict when it tended their queue |
-//! | `delayline_leases_lost_total` | counter, `queue` | leases that it lost while a handler ran |
-//! | `delayline_lateness_seconds` | histogram, `queue` | from a job's due time to its delivery |
-//! | `delayline_run_seconds` | histogram, `queue` | how long handlers ran, those that lost their lease too |
-//! | `delayline_attempts` | histogram, `queue` | the attempt at which jobs of its workers were done, or died |
+//! | `delayline_published_total` | counter, `queue`, `namespace` | jobs accepted from this process |
+//! | `delayline_delivered_total` | counter, `queue`, `namespace` | deliveries to this process |
+//! | `delayline_acked_total` | counter, `queue`, `namespace` | jobs it has acknowledged |
+//! | `delayline_nacked_total` | counter, `queue`, `namespace` | attempts that failed in it |
+//! | `delayline_snoozed_total` | counter, `queue`, `namespace` | deliveries it has put off |
+//! | `delayline_dead_total` | counter, `queue`, `namespace` | jobs that died of its verdict |
+//! | `delayline_expired_total` | counter, `queue`, `namespace` | jobs whose TTL it found ended when it tended their queue |
+//! | `delayline_leases_ended_total` | counter, `queue`, `namespace` | leases, of whomever, that it found ended without a verdict when it tended their queue |
+//! | `delayline_leases_lost_total` | counter, `queue`, `namespace` | leases that it lost while a handler ran |
+//! | `delayline_lateness_seconds` | histogram, `queue`, `namespace` | from a job's due time to its delivery |
+//! | `delayline_run_seconds` | histogram, `queue`, `namespace` | how long handlers ran, those that lost their lease too |
+//! | `delayline_attempts` | histogram, `queue`, `namespace` | the attempt at which jobs of its workers were done, or died |
 //! | `delayline_round_trips_total` | counter, `outcome` (`answered`, `lost`) | round trips to Redis |
 //! | `delayline_reconnects_total` | counter, `connection` (`commands`, `wakeups`) | connections made again |
 //!
@@ -84,6 +84,7 @@ mod codec;
 mod contact;
 mod context;
 mod cursor;
+mod edited;
 mod entropy;
 mod error;
 mod extract;
@@ -125,12 +126,13 @@ pub use delayline_core::Job as Delivery;
 pub use delayline_core::recording::{Damaged, Divergence, Replay, Step, Unreadable};
 pub use delayline_core::story::{About, Line};
 pub use delayline_core::{
-    Backoff, BackoffError, CancelOutcome, Ceiling, ConfigError, Contents, Counters, ExtendOutcome, Fence,
-    Forward, ForwardError, Full, Held, Inspected, Invalid, JobId, Lease, LeaseError, NameError, Phase, Place,
-    Prefix, Published, QueueConfig, QueueName, Reason, RecordError, Refusal, RescheduleOutcome,
-    SettleOutcome, Shards, Sizes, Span, SpanError, State, Stats, Trace, TraceError, UnixMicros, UnixMs,
-    Verdict, VerdictKind,
+    Backoff, BackoffError, CancelOutcome, Ceiling, Change, ConfigError, Contents, Counters, Due,
+    ExtendOutcome, Fence, Forward, ForwardError, Full, Held, Inspected, Invalid, JobEdit, JobId, Lease,
+    LeaseError, NameError, Namespace, NotEditable, Phase, Place, Prefix, Published, QueueConfig, QueueName,
+    Reason, RecordError, Refusal, RescheduleOutcome, SettleOutcome, Shards, Sizes, Span, SpanError, State,
+    Stats, Trace, TraceError, UnixMicros, UnixMs, Verdict, VerdictKind,
 };
+pub use edited::Edited;
 pub use error::Error;
 pub use extract::{Attempt, Data, FromContext, Headers, Job};
 pub use failure::Failure;

@@ -32,8 +32,8 @@ const FRESH: Duration = Duration::from_secs(15 * 60);
 const IDLE: Duration = Duration::from_secs(60 * 60);
 const SWEPT_EVERY: Duration = Duration::from_secs(60);
 
-static ANSWERED: Label = Label::from_static_parts("outcome", "answered");
-static LOST: Label = Label::from_static_parts("outcome", "lost");
+static ANSWERED: [Label; 1] = [Label::from_static_parts("outcome", "answered")];
+static LOST: [Label; 1] = [Label::from_static_parts("outcome", "lost")];
 
 /// The meters of an engine.
 pub(crate) struct Meters {
@@ -46,7 +46,8 @@ pub(crate) struct Meters {
 
 /// The meters of a queue, or of many together.
 pub(crate) struct QueueMeters {
-    label: Label,
+    /// Its name and its namespace.
+    labels: [Label; 2],
     used: Instant,
     published: Meter<Counter>,
     delivered: Meter<Counter>,
@@ -74,7 +75,7 @@ impl Meters {
         describe();
         Meters {
             queues: HashMap::new(),
-            others: QueueMeters::new(SharedString::const_str(OTHERS)),
+            others: QueueMeters::new(SharedString::const_str(OTHERS), SharedString::const_str("")),
             swept: Instant::now(),
             answered: Meter::new(ROUND_TRIPS, &ANSWERED),
             lost: Meter::new(ROUND_TRIPS, &LOST),
@@ -94,35 +95,38 @@ impl Meters {
                 return others.at(now);
             }
         }
-        let new = || QueueMeters::new(SharedString::from_shared(Arc::from(queue.as_str())));
+        let shared = |text: &str| SharedString::from_shared(Arc::from(text));
+        let namespace =
+            || queue.namespace().map_or_else(|| shared(""), |namespace| shared(namespace.as_str()));
+        let new = || QueueMeters::new(shared(queue.as_str()), namespace());
         queues.entry(queue.clone()).or_insert_with(new).at(now)
     }
 
     pub(crate) fn round_trip(&mut self, is_answered: bool) {
-        let (meter, label) =
+        let (meter, labels) =
             if is_answered { (&mut self.answered, &ANSWERED) } else { (&mut self.lost, &LOST) };
-        meter.add(label, Instant::now(), 1);
+        meter.add(labels, Instant::now(), 1);
     }
 }
 
 impl QueueMeters {
-    fn new(name: SharedString) -> QueueMeters {
-        let label = Label::new("queue", name);
+    fn new(name: SharedString, namespace: SharedString) -> QueueMeters {
+        let labels = [Label::new("queue", name), Label::new("namespace", namespace)];
         QueueMeters {
             used: Instant::now(),
-            published: Meter::new(PUBLISHED, &label),
-            delivered: Meter::new(DELIVERED, &label),
-            acked: Meter::new(ACKED, &label),
-            nacked: Meter::new(NACKED, &label),
-            snoozed: Meter::new(SNOOZED, &label),
-            dead: Meter::new(DEAD, &label),
-            expired: Meter::new(EXPIRED, &label),
-            leases_ended: Meter::new(LEASES_ENDED, &label),
-            leases_lost: Meter::new(LEASES_LOST, &label),
-            lateness: Meter::new(LATENESS, &label),
-            run: Meter::new(RUN, &label),
-            attempts: Meter::new(ATTEMPTS, &label),
-            label,
+            published: Meter::new(PUBLISHED, &labels),
+            delivered: Meter::new(DELIVERED, &labels),
+            acked: Meter::new(ACKED, &labels),
+            nacked: Meter::new(NACKED, &labels),
+            snoozed: Meter::new(SNOOZED, &labels),
+            dead: Meter::new(DEAD, &labels),
+            expired: Meter::new(EXPIRED, &labels),
+            leases_ended: Meter::new(LEASES_ENDED, &labels),
+            leases_lost: Meter::new(LEASES_LOST, &labels),
+            lateness: Meter::new(LATENESS, &labels),
+            run: Meter::new(RUN, &labels),
+            attempts: Meter::new(ATTEMPTS, &labels),
+            labels,
         }
     }
 
@@ -132,35 +136,35 @@ impl QueueMeters {
     }
 
     pub(crate) fn published(&mut self) {
-        self.published.add(&self.label, self.used, 1);
+        self.published.add(&self.labels, self.used, 1);
     }
 
     #[allow(clippy::cast_precision_loss)]
     pub(crate) fn delivered(&mut self, delivery: &Delivery) {
-        self.delivered.add(&self.label, self.used, 1);
-        self.lateness.record(&self.label, self.used, delivery.late_ms as f64 / 1000.0);
+        self.delivered.add(&self.labels, self.used, 1);
+        self.lateness.record(&self.labels, self.used, delivery.late_ms as f64 / 1000.0);
     }
 
     pub(crate) fn ran(&mut self, time: Duration) {
-        self.run.record(&self.label, self.used, time.as_secs_f64());
+        self.run.record(&self.labels, self.used, time.as_secs_f64());
     }
 
     pub(crate) fn lease_lost(&mut self) {
-        self.leases_lost.add(&self.label, self.used, 1);
+        self.leases_lost.add(&self.labels, self.used, 1);
     }
 
     pub(crate) fn tended(&mut self, ended: u64, expired: u64) {
-        self.leases_ended.add(&self.label, self.used, ended);
-        self.expired.add(&self.label, self.used, expired);
+        self.leases_ended.add(&self.labels, self.used, ended);
+        self.expired.add(&self.labels, self.used, expired);
     }
 
     /// A verdict was carried out; `attempt` if it is known. A job that had expired meanwhile was counted as such by whoever
     /// tended its queue.
     pub(crate) fn settled(&mut self, kind: Kind, attempt: Option<u16>, outcome: SettleOutcome) {
-        let QueueMeters { label, used, .. } = self;
+        let QueueMeters { labels, used, .. } = self;
         let is_over = match outcome {
             SettleOutcome::Died => {
-                self.dead.add(label, *used, 1);
+                self.dead.add(labels, *used, 1);
                 true
             }
             SettleOutcome::Expired => false,
@@ -171,25 +175,25 @@ impl QueueMeters {
             | SettleOutcome::Conflict(_) => return,
         };
         match kind {
-            Kind::Nack => self.nacked.add(label, *used, 1),
-            Kind::Ack if outcome == SettleOutcome::Done => self.acked.add(label, *used, 1),
-            Kind::Snooze if outcome == SettleOutcome::Done => self.snoozed.add(label, *used, 1),
+            Kind::Nack => self.nacked.add(labels, *used, 1),
+            Kind::Ack if outcome == SettleOutcome::Done => self.acked.add(labels, *used, 1),
+            Kind::Snooze if outcome == SettleOutcome::Done => self.snoozed.add(labels, *used, 1),
             Kind::Ack | Kind::Snooze | Kind::Other => {}
         }
         if let Some(attempt) = attempt.filter(|_| is_over) {
-            self.attempts.record(label, *used, f64::from(attempt));
+            self.attempts.record(labels, *used, f64::from(attempt));
         }
     }
 }
 
 impl<M: Series> Meter<M> {
-    fn new(name: &'static str, label: &Label) -> Meter<M> {
-        Meter { name, series: M::open(name, label), used: Instant::now() }
+    fn new(name: &'static str, labels: &[Label]) -> Meter<M> {
+        Meter { name, series: M::open(name, labels), used: Instant::now() }
     }
 
-    fn at(&mut self, label: &Label, now: Instant) -> &M {
+    fn at(&mut self, labels: &[Label], now: Instant) -> &M {
         if now.duration_since(self.used) >= FRESH {
-            self.series = M::open(self.name, label);
+            self.series = M::open(self.name, labels);
         }
         self.used = now;
         &self.series
@@ -197,34 +201,34 @@ impl<M: Series> Meter<M> {
 }
 
 impl Meter<Counter> {
-    fn add(&mut self, label: &Label, now: Instant, count: u64) {
+    fn add(&mut self, labels: &[Label], now: Instant, count: u64) {
         if count > 0 {
-            self.at(label, now).increment(count);
+            self.at(labels, now).increment(count);
         }
     }
 }
 
 impl Meter<Histogram> {
-    fn record(&mut self, label: &Label, now: Instant, value: f64) {
-        self.at(label, now).record(value);
+    fn record(&mut self, labels: &[Label], now: Instant, value: f64) {
+        self.at(labels, now).record(value);
     }
 }
 
 /// What a recorder keeps.
 trait Series {
-    /// The series of this name and label: the same as before, unless it has ended.
-    fn open(name: &'static str, label: &Label) -> Self;
+    /// The series of this name and these labels: the same as before, unless it has ended.
+    fn open(name: &'static str, labels: &[Label]) -> Self;
 }
 
 impl Series for Counter {
-    fn open(name: &'static str, label: &Label) -> Counter {
-        counter!(name, vec![label.clone()])
+    fn open(name: &'static str, labels: &[Label]) -> Counter {
+        counter!(name, labels.to_vec())
     }
 }
 
 impl Series for Histogram {
-    fn open(name: &'static str, label: &Label) -> Histogram {
-        histogram!(name, vec![label.clone()])
+    fn open(name: &'static str, labels: &[Label]) -> Histogram {
+        histogram!(name, labels.to_vec())
     }
 }
 

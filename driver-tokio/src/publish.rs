@@ -213,6 +213,13 @@ impl Publish {
         published
     }
 
+    /// Publishes a job that is made already.
+    pub(crate) async fn job(office: &Office, job: NewJob) -> Result<Published, Error> {
+        TooLarge::check(&job.body, office.limits.max_payload)?;
+        let answered = office.desk.order(vec![Ok(job)], office.limits.fail_fast).await.pop();
+        answer(office, answered.unwrap_or_else(|| Err(office.unknown()))?).await
+    }
+
     fn into_job(self) -> Result<NewJob, Error> {
         let body = self.body?;
         TooLarge::check(&body, self.office.limits.max_payload)?;
@@ -222,6 +229,7 @@ impl Publish {
             generated: self.id.is_none(),
             id: self.id.unwrap_or_else(|| self.office.ids.draw(now)),
             replace: self.replace,
+            edit: None,
             due: self.when.due(),
             ttl_ms: self.ttl.map(millis),
             attempts: self.attempts,
@@ -248,7 +256,9 @@ impl IntoFuture for Publish {
         let span = tracing::debug_span!("publish", queue = %self.queue, id = tracing::field::Empty);
         let office = self.office.clone();
         let published = async move {
-            let published = Publish::all(vec![self]).await.pop().unwrap_or_else(|| Err(office.unknown()))?;
+            let fail_fast = office.limits.fail_fast;
+            let answered = office.desk.order_one(self.into_job()?, fail_fast).await?;
+            let published = answer(&office, answered).await?;
             tracing::Span::current().record("id", tracing::field::display(&published.id));
             Ok(published)
         };

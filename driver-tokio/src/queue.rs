@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use delayline_core::{
-    Answer, Ask, CancelOutcome, Command, Job as Delivery, JobId, NameError, Place, QueueConfig, QueueName,
-    RescheduleOutcome, Sizes, Stats, UnixMs,
+    Answer, Ask, CancelOutcome, Command, Job as Delivery, JobEdit, JobId, NameError, NotEditable, Place,
+    QueueConfig, QueueName, RescheduleOutcome, Sizes, Stats, UnixMs,
 };
 
 use futures_util::stream::{self, BoxStream, Stream, StreamExt};
@@ -14,7 +14,10 @@ use crate::codec::Coder;
 use crate::inbox::unexpected;
 use crate::invalid;
 use crate::when::unix_ms;
-use crate::{Cursor, Error, Inspected, Page, Publish, Published, Taking, When};
+use crate::{Cursor, Edited, Error, Inspected, Page, Publish, Published, Taking, When};
+
+/// How often an edit begins anew because the job changed between being read and being edited.
+const EDIT_TRIES: usize = 5;
 
 /// A queue of a client's. Queues are made by their first job; naming one costs nothing.
 ///
@@ -228,6 +231,43 @@ impl<T> Queue<T> {
             }
         }
         Ok(rescheduled)
+    }
+
+    /// Changes what `edit` names of a waiting job, and nothing else: its attempts, its due time and its TTL stay unless they
+    /// are named. One that is being run, or is dead, stays as it is, and one that ended meanwhile does not come back.
+    ///
+    /// ```
+    /// # #[cfg(feature = "memory")]
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// use delayline_tokio::{Change, Edited, JobEdit};
+    ///
+    /// # let client = delayline_tokio::Client::connect("memory://").await?;
+    /// let letters = client.bytes("letters")?;
+    /// letters.publish_bytes("to an").id("17").await?;
+    /// let edit = JobEdit { body: Some("to ann".into()), attempts: Change::Set(3), ..JobEdit::default() };
+    /// assert!(matches!(letters.edit("17", &edit).await?, Edited::Done { .. }));
+    /// assert_eq!(&letters.take().await?[0].body[..], b"to ann");
+    /// # Ok::<(), delayline_tokio::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn edit(
+        &self,
+        id: impl TryInto<JobId, Error: Into<NameError>>,
+        edit: &JobEdit,
+    ) -> Result<Edited, Error> {
+        let id = named(id)?;
+        for _ in 0..EDIT_TRIES {
+            let Some(found) = self.inspect(id.clone()).await? else { return Ok(Edited::Gone) };
+            let job = match edit.apply(self.name.clone(), found, unix_ms(self.office.wall())) {
+                Ok(job) => job,
+                Err(NotEditable::Invalid(invalid)) => return Err(invalid.into()),
+                Err(why) => return Ok(Edited::NotEditable(why)),
+            };
+            if let Some(due) = Publish::job(&self.office, job).await?.due {
+                return Ok(Edited::Done { due });
+            }
+        }
+        Ok(Edited::Contended)
     }
 
     /// Reads a job; `None` if there is none of this name.

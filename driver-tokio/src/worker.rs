@@ -339,6 +339,7 @@ impl<S> Worker<S> {
             runner: Some(runner),
             site: self.office.desk.site.clone(),
             recorder: self.recorder,
+            has_own_thread: true,
         })
     }
 }

@@ -21,7 +21,7 @@ const PAGE: &str = include_str!("../../docs/metrics.md");
 /// What was recorded so far, by name, label and its value.
 struct Recorded {
     snapshotter: Snapshotter,
-    labels: BTreeMap<String, BTreeSet<(&'static str, String, String)>>,
+    labels: BTreeMap<String, BTreeSet<(&'static str, Vec<String>, String)>>,
     counters: BTreeMap<(String, String), u64>,
     histograms: BTreeMap<(String, String), Vec<f64>>,
 }
@@ -31,7 +31,7 @@ struct Recorded {
 struct Row {
     name: String,
     kind: String,
-    label: String,
+    labels: Vec<String>,
     values: Vec<String>,
     what: String,
 }
@@ -57,8 +57,8 @@ async fn the_table_is_what_is_recorded() {
     let named: BTreeSet<_> = table.iter().map(|row| &row.name).collect();
     assert_eq!(named, recorded.labels.keys().collect(), "the table, and what was recorded");
     for row in &table {
-        for (kind, label, value) in &recorded.labels[&row.name] {
-            assert_eq!((row.kind.as_str(), &row.label), (*kind, label), "{row:?}");
+        for (kind, labels, value) in &recorded.labels[&row.name] {
+            assert_eq!((row.kind.as_str(), &row.labels), (*kind, labels), "{row:?}");
             assert!(row.values.is_empty() || row.values.contains(value), "{value} is not in {row:?}");
         }
         for value in &row.values {
@@ -236,8 +236,9 @@ impl Recorded {
             let name = key.name().to_owned();
             assert!(description.is_some(), "{name} is not described");
             let labels: Vec<_> = key.labels().collect();
-            let [label] = labels[..] else { panic!("{name} has other than one label: {labels:?}") };
-            let series = (name.clone(), label.value().to_owned());
+            let names: Vec<String> = labels.iter().map(|label| label.key().to_owned()).collect();
+            let value_of = labels.first().map(|label| label.value().to_owned()).unwrap_or_default();
+            let series = (name.clone(), value_of.clone());
             let is_recorded = match value {
                 DebugValue::Counter(count) => {
                     *self.counters.entry(series).or_default() += count;
@@ -256,8 +257,7 @@ impl Recorded {
                     MetricKind::Gauge => "gauge",
                     MetricKind::Histogram => "histogram",
                 };
-                let (label, value) = (label.key().to_owned(), label.value().to_owned());
-                self.labels.entry(name).or_default().insert((kind, label, value));
+                self.labels.entry(name).or_default().insert((kind, names, value_of));
             }
         }
     }
@@ -275,19 +275,20 @@ impl Recorded {
     }
 }
 
-/// The lines of tables whose first cell is a metric with one label.
+/// The lines of tables whose first cell is a metric with labels; where one has known values, those are in parentheses.
 fn rows(text: &str, margin: &str) -> Vec<Row> {
     let lines = text.lines().filter_map(|line| line.strip_prefix(margin)?.strip_prefix("| `delayline_"));
     let rows = lines.filter_map(|line| {
         let cells: Vec<&str> = line.split(" | ").map(|cell| cell.trim_end_matches(" |")).collect();
         let [name, kind, what, ..] = cells[..] else { panic!("not a row of a table: {line}") };
         let (kind, labels) = kind.split_once(", ")?;
-        let mut quoted = labels.split('`').skip(1).step_by(2).map(str::to_owned);
+        let (labels, values) = labels.split_once(" (").unwrap_or((labels, ""));
+        let quoted = |text: &str| text.split('`').skip(1).step_by(2).map(str::to_owned).collect();
         Some(Row {
             name: format!("delayline_{}", name.trim_end_matches('`')),
             kind: kind.to_owned(),
-            label: quoted.next()?,
-            values: quoted.collect(),
+            labels: quoted(labels),
+            values: quoted(values),
             what: what.to_owned(),
         })
     });

@@ -1,5 +1,5 @@
-local CONFIG = {'attempts', 'backoff', 'retention', 'expire', 'max_jobs', 'max_bytes', 'forward'}
-local TEXTS = {paused = true, backoff = true, expire = true, forward = true, forward_error = true}
+local CONFIG = {'attempts', 'backoff', 'retention', 'expire', 'max_jobs', 'max_bytes', 'forward', 'push'}
+local TEXTS = {paused = true, backoff = true, expire = true, forward = true, push = true, forward_error = true}
 
 -- A field of meta as it is answered: empty if it is not set, or a number that cannot be read.
 local function shown(name)

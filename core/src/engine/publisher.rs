@@ -149,7 +149,11 @@ impl Machine for Publisher {
             let (mut jobs, mut callers, mut bytes) = (Vec::new(), Vec::new(), 0);
             while let Some(next) = lane.pending.front() {
                 let size = next.entry.record.len();
-                if jobs.len() == Command::JOBS_MAX || (!jobs.is_empty() && bytes + size > BATCH_BYTES) {
+                // An edit reads the record that it changes, so it has a batch to itself.
+                let is_alone =
+                    next.entry.edit.is_some() || jobs.last().is_some_and(|job: &Entry| job.edit.is_some());
+                let is_full = jobs.len() == Command::JOBS_MAX || bytes + size > BATCH_BYTES || is_alone;
+                if is_full && !jobs.is_empty() {
                     break;
                 }
                 bytes += size;

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::elided;
 use crate::{
-    Backoff, Config, Credit, Due, Held, Identity, JobId, Millis, NewJob, QueueName, Reply, Request, Take,
-    Ticket, Token, Trace, UnixMs, Verdict, Wakeup,
+    Backoff, Config, Credit, Due, Edit, Held, Identity, JobId, Millis, NewJob, QueueName, Reply, Request,
+    Take, Ticket, Token, Trace, UnixMs, Verdict, Wakeup,
 };
 
 /// One entry of a recording. Variants are only added, at the end.
@@ -66,6 +66,7 @@ struct Handed {
     body: Bytes,
     wait_for_memory: bool,
     timeout_ms: u64,
+    edit: Option<Edit>,
 }
 
 impl Input {

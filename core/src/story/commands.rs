@@ -60,7 +60,9 @@ impl Story {
         if job.ttl_ms > 0 {
             let _ = write!(words, ", expiring after {}", Span(job.ttl_ms));
         }
-        if job.replace {
+        if job.edit.is_some() {
+            words += ", as an edit of the waiting one";
+        } else if job.replace {
             words += ", in place of a waiting one";
         }
         words

@@ -33,7 +33,7 @@ fn says(lines: &[Line], expected: &[&str]) {
 }
 
 fn entry(name: &str, due: Due) -> Entry {
-    Entry { id: id(name), due, ttl_ms: 0, replace: false, record: Bytes::from_static(b"abc") }
+    Entry { id: id(name), due, ttl_ms: 0, replace: false, edit: None, record: Bytes::from_static(b"abc") }
 }
 
 fn publish() -> Command {

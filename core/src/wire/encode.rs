@@ -198,5 +198,6 @@ impl<A: Args> Words<'_, A> {
         self.opt(config.max_jobs);
         self.opt(config.max_bytes);
         self.opt(config.forward.as_ref().map(ToString::to_string));
+        self.opt(config.push.as_ref());
     }
 }

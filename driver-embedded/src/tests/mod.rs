@@ -45,7 +45,14 @@ fn plain(record: &Record) -> Bytes {
 }
 
 fn entry(name: &str, delay_ms: u64) -> Entry {
-    Entry { id: id(name), due: Due::After { ms: delay_ms }, ttl_ms: 0, replace: false, record: record(name) }
+    Entry {
+        id: id(name),
+        due: Due::After { ms: delay_ms },
+        ttl_ms: 0,
+        replace: false,
+        edit: None,
+        record: record(name),
+    }
 }
 
 fn expiring(name: &str, delay_ms: u64, ttl_ms: u64) -> Entry {

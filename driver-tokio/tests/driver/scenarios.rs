@@ -265,7 +265,7 @@ async fn queues_are_configured_paused_listed_and_destroyed(client: Client) {
 async fn bad_options_are_refused_with_what_to_do(client: Client) {
     let queue = client.bytes("strict").unwrap();
     let years = |years: u64| Duration::from_secs(years * 366 * 86_400);
-    assert!(client.bytes("a b").unwrap_err().to_string().contains("use 1 to 128 of A-Z a-z"));
+    assert!(client.bytes("a b").unwrap_err().to_string().contains("use 1 to 255 of A-Z a-z"));
     let refused = [
         queue.publish_bytes("x").delay(years(11)).await.unwrap_err(),
         queue.publish_bytes("x").at(SystemTime::now() + years(11)).await.unwrap_err(),

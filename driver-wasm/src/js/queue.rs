@@ -47,7 +47,7 @@ pub struct DelayQueue {
 
 #[wasm_bindgen]
 impl DelayQueue {
-    /// The queue of this name: 1 to 128 of letters, digits, `.`, `_` and `-`.
+    /// The queue of this name: each part of `queue` or `namespace~queue` is 1 to 255 of letters, digits, `.`, `_` and `-`.
     #[wasm_bindgen(constructor)]
     pub fn new(
         name: &str,

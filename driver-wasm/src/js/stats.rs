@@ -39,6 +39,7 @@ export interface QueueConfig {
   maxJobs: number | null;
   maxBytes: number | null;
   forward: string | null;
+  push: string | null;
 }
 "#;
 
@@ -64,6 +65,7 @@ struct Config {
     max_jobs: Option<u64>,
     max_bytes: Option<u64>,
     forward: Option<Written<Forward>>,
+    push: Option<String>,
 }
 
 /// A queue's statistics.
@@ -90,6 +92,7 @@ impl From<QueueConfig> for Config {
             max_jobs: config.max_jobs,
             max_bytes: config.max_bytes,
             forward: config.forward.map(Written),
+            push: config.push,
         }
     }
 }

@@ -86,6 +86,7 @@ impl Fake {
             due: delayline_core::Due::After { ms },
             ttl_ms: 0,
             replace: false,
+            edit: None,
             record: record.clone(),
         };
         self.sequence.set(self.sequence.get() + 1);

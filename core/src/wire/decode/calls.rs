@@ -159,6 +159,7 @@ impl Words {
             max_jobs: self.maybe()?,
             max_bytes: self.maybe()?,
             forward: self.foreign()?,
+            push: self.foreign::<String>()?.filter(|push| !push.is_empty()),
         })
     }
 

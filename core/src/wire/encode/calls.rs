@@ -30,8 +30,11 @@ pub(super) fn write_args<A: Args>(command: &Command, words: &mut Words<'_, A>) {
             words.show(ceiling.bytes);
             for job in jobs {
                 words.arg(job.id.as_str());
-                words.due(if job.replace { "r" } else { "" }, job.due);
-                words.show(job.ttl_ms);
+                match &job.edit {
+                    Some(edit) => words.due(&alloc::format!("e{} {} ", edit.record, edit.due), job.due),
+                    None => words.due(if job.replace { "r" } else { "" }, job.due),
+                }
+                words.opt(job.edit.is_none_or(|edit| !edit.keeps_ttl).then_some(job.ttl_ms));
                 words.out.record(&job.record);
             }
         }
