@@ -1,4 +1,4 @@
-use delayline_core::{JobId, Published};
+use delayline_core::{JobId, Published, Trace};
 use serde::Serialize;
 
 use crate::item::{self, Outcome};
@@ -22,8 +22,12 @@ pub enum Form {
     Lines,
 }
 
+/// What became of each job of a batch, in its place.
 #[derive(Serialize)]
-struct Results {
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = BatchResults))]
+pub(crate) struct Results {
+    /// An outcome for each item, in their order.
     results: Vec<Outcome>,
 }
 
@@ -47,15 +51,15 @@ impl Form {
 }
 
 impl Batch {
-    /// Reads an array: the drafts are those items that are jobs, in their order.
-    pub fn read(body: &[u8]) -> Result<(Batch, Vec<Draft>), Problem> {
+    /// Reads an array: the drafts are those items that are jobs, in their order. All belong to the trace of the request.
+    pub fn read(body: &[u8], trace: Option<&Trace>) -> Result<(Batch, Vec<Draft>), Problem> {
         let items = items(body, |error| {
             let detail = format!("the body is not a JSON array of jobs: {error}; send lines as {NDJSON}");
             Problem::bad("bad_json", detail)
         })?;
         let (mut read, mut drafts) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
         for item in items {
-            read.push(item::read(item.get().as_bytes()).map(|draft| {
+            read.push(item::read(item.get().as_bytes(), trace).map(|draft| {
                 let id = draft.id.clone();
                 drafts.push(draft);
                 id
@@ -88,7 +92,7 @@ mod tests {
     fn each_item_has_its_result_in_its_place() {
         let body =
             br#"[{"payload":1,"id":"a"},{"payload":1,"dealy":"5s"},{"payload":2},{"payload":3,"id":"c"}]"#;
-        let (batch, drafts) = Batch::read(body).unwrap();
+        let (batch, drafts) = Batch::read(body, None).unwrap();
         assert_eq!(drafts.iter().map(|draft| &draft.body[..]).collect::<Vec<_>>(), [b"1", b"2", b"3"]);
         let new =
             Published { id: "a".parse().unwrap(), due: Some(UnixMs(0)), duplicate: false, replaced: false };

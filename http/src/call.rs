@@ -1,14 +1,12 @@
 use bytes::Bytes;
-use delayline_core::{JobId, QueueName};
+use delayline_core::{JobId, QueueName, Trace};
 use percent_encoding::percent_decode_str;
 
 use crate::body::{DOCUMENT_BYTES, JSON_BYTES, PayloadLimit, document_too_large, json_too_large, unexpected};
 use crate::{
-    Batch, Cancel, Draft, Form, Headers, Inspect, Options, Problem, Publish, Question, Reschedule, Segment,
-    Show, named,
+    Batch, Cancel, Draft, Form, Headers, Inspect, Operation, Options, Problem, Publish, Question, Reschedule,
+    Route, Segment, Show, named, trace,
 };
-
-const ROOT: &str = "/v1/queues/";
 
 /// A request, read up to its body: for whoever serves the calls of publishers, and has no router.
 ///
@@ -32,21 +30,12 @@ pub enum Asked {
 #[derive(Debug)]
 enum Wants {
     Payload(Publish, Draft, PayloadLimit),
-    Array(QueueName),
+    Array(QueueName, Option<Trace>),
     Due(QueueName, JobId),
     /// Nothing: a body is refused.
     Nothing(Question),
     /// Nothing: a body is ignored, since its kind of request has none.
     Anything(Question),
-}
-
-/// What a path leads to, with its parts as they are in the URL.
-#[derive(Clone, Copy)]
-enum Route<'a> {
-    Jobs(&'a str),
-    Batch(&'a str),
-    Job(&'a str, &'a str),
-    Queue(&'a str),
 }
 
 impl Call {
@@ -58,36 +47,36 @@ impl Call {
         headers: &Headers<'_>,
         payload: PayloadLimit,
     ) -> Result<Call, Problem> {
-        let route = Route::of(path).ok_or_else(|| Problem::no_such_route(method, path))?;
+        let (operation, parameters) = Route::find(method, path)?;
         let options = || Options::new(query, headers);
-        let wants = match (route, method) {
-            (Route::Jobs(queue), "POST") => {
+        let wants = match (operation, parameters.as_slice()) {
+            (Operation::Publish, [queue]) => {
                 let (publish, draft) = Publish::read(segment(queue)?, options()?, headers)?;
                 Wants::Payload(publish, draft, payload)
             }
-            (Route::Batch(queue), "POST") => {
+            (Operation::PublishBatch, [queue]) => {
                 let queue = segment(queue)?;
                 options()?.finish()?;
                 is_array(headers)?;
-                Wants::Array(queue)
+                Wants::Array(queue, trace(headers))
             }
-            (Route::Job(queue, id), "GET" | "HEAD") => {
+            (Operation::InspectJob, [queue, id]) => {
                 let inspect = Inspect::read(segment(queue)?, segment(id)?, options()?)?;
                 Wants::Anything(Question::Inspect(inspect))
             }
-            (Route::Job(queue, id), "DELETE") => {
+            (Operation::CancelJob, [queue, id]) => {
                 let cancel = Cancel::read(segment(queue)?, segment(id)?, options()?)?;
                 Wants::Nothing(Question::Cancel(cancel))
             }
-            (Route::Job(queue, id), "PATCH") => {
+            (Operation::RescheduleJob, [queue, id]) => {
                 let (queue, id) = (segment(queue)?, segment(id)?);
                 options()?.finish()?;
                 Wants::Due(queue, id)
             }
-            (Route::Queue(queue), "GET" | "HEAD") => {
+            (Operation::ShowQueue, [queue]) => {
                 Wants::Anything(Question::Show(Show::read(segment(queue)?, options()?)?))
             }
-            _ => return Err(Problem::method_not_allowed(method, path).header("allow", route.allows())),
+            _ => return Err(Problem::no_such_route(method, path)),
         };
         Ok(Call(wants))
     }
@@ -96,7 +85,7 @@ impl Call {
     pub fn body_limit(&self) -> usize {
         match &self.0 {
             Wants::Payload(_, _, limit) => limit.bytes,
-            Wants::Array(_) => JSON_BYTES,
+            Wants::Array(..) => JSON_BYTES,
             Wants::Due(..) => DOCUMENT_BYTES,
             Wants::Nothing(_) | Wants::Anything(_) => 0,
         }
@@ -107,43 +96,21 @@ impl Call {
         let is_too_long = body.len() > self.body_limit();
         match self.0 {
             Wants::Payload(_, _, limit) if is_too_long => Err(limit.exceeded()),
-            Wants::Array(_) if is_too_long => Err(json_too_large()),
+            Wants::Array(..) if is_too_long => Err(json_too_large()),
             Wants::Due(..) if is_too_long => Err(document_too_large()),
             Wants::Nothing(_) if is_too_long => Err(unexpected()),
             Wants::Payload(publish, draft, _) => {
                 let draft = publish.with_body(draft, body)?;
                 Ok(Asked::Publish(publish, draft))
             }
-            Wants::Array(queue) => {
-                let (batch, drafts) = Batch::read(&body)?;
+            Wants::Array(queue, trace) => {
+                let (batch, drafts) = Batch::read(&body, trace.as_ref())?;
                 Ok(Asked::Batch(queue, batch, drafts))
             }
             Wants::Due(queue, id) => {
                 Ok(Asked::Question(Question::Reschedule(Reschedule::read(queue, id, &body)?)))
             }
             Wants::Nothing(question) | Wants::Anything(question) => Ok(Asked::Question(question)),
-        }
-    }
-}
-
-impl Route<'_> {
-    fn of(path: &str) -> Option<Route<'_>> {
-        let parts: Vec<&str> = path.strip_prefix(ROOT)?.split('/').collect();
-        match *parts.as_slice() {
-            [.., ""] => None,
-            [queue] => Some(Route::Queue(queue)),
-            [queue, "jobs"] => Some(Route::Jobs(queue)),
-            [queue, "batch"] => Some(Route::Batch(queue)),
-            [queue, "jobs", id] => Some(Route::Job(queue, id)),
-            _ => None,
-        }
-    }
-
-    fn allows(self) -> &'static str {
-        match self {
-            Route::Jobs(_) | Route::Batch(_) => "POST",
-            Route::Job(..) => "GET,HEAD,DELETE,PATCH",
-            Route::Queue(_) => "GET,HEAD",
         }
     }
 }

@@ -1,6 +1,6 @@
 use bytes::Bytes;
 use delayline_core::{
-    Answer, Backoff, Due, Fault, JobId, NewJob, Published, QueueName, Span, TooLarge, UnixMs,
+    Answer, Backoff, Due, Fault, JobId, NewJob, Published, QueueName, Span, TooLarge, Trace, UnixMs,
 };
 
 use crate::{Problem, Time};
@@ -24,6 +24,8 @@ pub struct Draft {
     pub content_type: Option<String>,
     /// What else its consumer should know.
     pub headers: Vec<(String, String)>,
+    /// The trace that its publishing belongs to.
+    pub trace: Option<Trace>,
     /// The payload.
     pub body: Bytes,
 }
@@ -65,6 +67,7 @@ impl Draft {
             backoff: self.backoff,
             content_type: self.content_type,
             headers: self.headers,
+            trace: self.trace,
             published: terms.now,
             timeout_ms: terms.timeout_ms,
             ..NewJob::new(queue, self.id.unwrap_or_else(draw), self.body)
@@ -82,11 +85,11 @@ pub fn published(answer: Result<Answer, Fault>, is_named: bool) -> Result<Publis
     published.map_err(|problem| unpublished(problem, is_named))
 }
 
-/// Whoever let us draw a job's id cannot repeat it, and is told how to.
+/// Whoever let us draw a job's id cannot repeat the publish: the answer names no time to repeat it at, and says what to do.
 pub fn unpublished(problem: Problem, is_named: bool) -> Problem {
     const UNKNOWN: &str = "it is not known whether Redis accepted the job: look for it, or publish it again if it may \
                            run twice; with an id or an Idempotency-Key it could be repeated safely";
-    if problem.code == "unknown" && !is_named { Problem::unknown(UNKNOWN) } else { problem }
+    if problem.code == "unknown" && !is_named { Problem::unrepeatable(UNKNOWN) } else { problem }
 }
 
 /// An engine answered something else than it was asked.
@@ -97,9 +100,12 @@ pub(crate) fn unexpected() -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Response;
     use delayline_core::Refusal;
 
     const TERMS: Terms = Terms { now: UnixMs(1_000), max_payload: 4, timeout_ms: 9_000 };
+
+    const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
     fn job(draft: Draft) -> Result<NewJob, Problem> {
         draft.into_job("q".parse().unwrap(), TERMS, || "drawn".parse().unwrap())
@@ -116,6 +122,7 @@ mod tests {
             ttl: Some(Span(6_000)),
             content_type: Some("a/b".into()),
             headers: vec![("x".into(), "y".into())],
+            trace: TRACE.parse().ok(),
             body: Bytes::from_static(b"1234"),
         };
         let expected = NewJob {
@@ -126,6 +133,7 @@ mod tests {
             backoff: Some(Backoff::None),
             content_type: Some("a/b".into()),
             headers: vec![("x".into(), "y".into())],
+            trace: TRACE.parse().ok(),
             published: UnixMs(1_000),
             timeout_ms: 9_000,
             ..NewJob::new("q".parse().unwrap(), "a".parse().unwrap(), Bytes::from_static(b"1234"))
@@ -151,15 +159,18 @@ mod tests {
     }
 
     #[test]
-    fn whoever_gave_no_id_is_told_to_look() {
-        for (fault, is_named, code, says) in [
-            (Fault::Unknown, true, "unknown", "repeat it with the same id"),
-            (Fault::Unknown, false, "unknown", "with an id or an Idempotency-Key"),
-            (Fault::NotSent(Some(Refusal::Loading)), false, "not_sent", "still loading"),
+    fn whoever_gave_no_id_is_told_to_look_and_no_time_to_repeat_it_at() {
+        for (fault, is_named, status, code, says) in [
+            (Fault::Unknown, true, 503, "unknown", "repeat it with the same id"),
+            (Fault::Unknown, false, 504, "unknown", "with an id or an Idempotency-Key"),
+            (Fault::NotSent(Some(Refusal::Loading)), false, 503, "not_sent", "still loading"),
         ] {
             let problem = published(Err(fault), is_named).unwrap_err();
-            assert_eq!(problem.code, code);
+            assert_eq!((problem.status, problem.code), (status, code));
             assert!(problem.detail.contains(says), "{}", problem.detail);
+            let response = Response::from(problem);
+            let has_time = response.headers.iter().any(|(name, _)| *name == "retry-after");
+            assert_eq!(has_time, status == 503);
         }
         assert_eq!(published(Ok(Answer::Taken(Vec::new())), true).unwrap_err().code, "broken");
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use delayline_core::{Backoff, JobId, Published, Span};
+use delayline_core::{Backoff, JobId, Published, Span, Trace};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -12,46 +12,96 @@ use crate::{Draft, Problem, Time, Written};
 
 /// A job of a batch.
 #[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = BatchItem))]
 #[serde(deny_unknown_fields)]
-struct Item<'a> {
+pub(crate) struct Item<'a> {
+    /// The payload, as `encoding` says.
     #[serde(borrow)]
+    #[cfg_attr(feature = "openapi", schema(value_type = serde_json::Value))]
     payload: &'a RawValue,
+    /// How the payload is written here.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = false))]
     encoding: Encoding,
+    /// The media type of the payload; that of its encoding unless said.
     content_type: Option<String>,
+    /// The id of the job; drawn unless said.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::text::Id>))]
     id: Option<Written<JobId>>,
+    /// Take the place of a waiting job of this id.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = false, default = false))]
     replace: bool,
+    /// How long until it is due; not with `at`.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::text::Duration>))]
     delay: Option<Written<Span>>,
+    /// When it is due; not with `delay`.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::text::Moment>))]
     at: Option<Written<Time>>,
+    /// The most attempts; the queue's unless said.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 999))]
     attempts: Option<u16>,
+    /// The delay before another attempt; the queue's unless said.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::text::BackoffText>))]
     backoff: Option<Written<Backoff>>,
+    /// When it expires, counted from the call; not shorter than the delay.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::text::Duration>))]
     ttl: Option<Written<Span>>,
+    /// What else its consumer should know, by name.
     #[serde(borrow)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<BTreeMap<String, String>>))]
     headers: Option<&'a RawValue>,
 }
 
+/// What its fields are called.
+const FIELDS: [&str; 11] = [
+    "payload",
+    "encoding",
+    "content_type",
+    "id",
+    "replace",
+    "delay",
+    "at",
+    "attempts",
+    "backoff",
+    "ttl",
+    "headers",
+];
+
 /// The most bytes of the JSON of a job's headers: a record holds less, and a map of small ones takes a multiple of it.
-const HEADERS_BYTES: usize = 64 << 10;
+pub(crate) const HEADERS_BYTES: usize = 64 << 10;
 
 /// What became of a job of a batch.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = BatchOutcome))]
 pub struct Outcome {
+    /// `duplicate`: the id was in use, and nothing has changed.
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::text::PublishStatus))]
     status: &'static str,
+    /// The id of the job, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::text::Id>))]
     id: Option<String>,
+    /// When it is due, if it was created.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::text::Moment>))]
     due: Option<Time>,
+    /// It took the place of a waiting job of its id.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     replaced: bool,
+    /// The code of the problem, if it is an error.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::text::Code>))]
     code: Option<&'static str>,
+    /// What happened, to what, and what to do, if it is an error.
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
 }
 
-/// Reads a job of a batch.
-pub fn read(json: &[u8]) -> Result<Draft, Problem> {
+/// Reads a job of a batch, which belongs to the trace of its request.
+pub fn read(json: &[u8], trace: Option<&Trace>) -> Result<Draft, Problem> {
     let item: Item = serde_json::from_slice(json)
         .map_err(|error| Problem::bad("bad_item", format!("this is not a job: {error}")))?;
     Ok(Draft {
@@ -64,6 +114,7 @@ pub fn read(json: &[u8]) -> Result<Draft, Problem> {
         backoff: item.backoff.map(|backoff| backoff.0),
         ttl: item.ttl.map(|ttl| ttl.0),
         headers: item.headers.map(headers).transpose()?.unwrap_or_default(),
+        trace: trace.cloned(),
     })
 }
 
@@ -82,7 +133,8 @@ fn headers(json: &RawValue) -> Result<Vec<(String, String)>, Problem> {
 /// Whether a body is written as a job of a batch with options, where the whole body would be the payload: its publisher has
 /// taken one for the other.
 pub(crate) fn is_described(body: &[u8]) -> bool {
-    if body.trim_ascii_start().first() != Some(&b'{') {
+    // Most bodies are told apart by their first field: the error that says so in full would take longer to write.
+    if !first_field(body).is_some_and(|first| FIELDS.iter().any(|field| field.as_bytes() == first)) {
         return false;
     }
     // It is read no further than to the first field that a job of a batch has not.
@@ -99,6 +151,13 @@ pub(crate) fn is_described(body: &[u8]) -> bool {
         || backoff.is_some()
         || ttl.is_some()
         || headers.is_some()
+}
+
+/// The first field of what may be an object, as it is written.
+fn first_field(body: &[u8]) -> Option<&[u8]> {
+    let fields = body.trim_ascii_start().strip_prefix(b"{")?;
+    let name = fields.trim_ascii_start().strip_prefix(b"\"")?;
+    name.iter().position(|byte| *byte == b'"').map(|end| &name[..end])
 }
 
 impl Outcome {
@@ -143,7 +202,9 @@ mod tests {
     fn reads_every_field() {
         let json = r#"{"payload":"aGk=","encoding":"base64","content_type":"text/x","id":"a:1","replace":true,"delay":"5s","attempts":3,
             "backoff":"15s 3m","ttl":"1h","headers":{"Tenant":"x"}}"#;
-        let draft = read(json.as_bytes()).unwrap();
+        let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().ok();
+        let draft = read(json.as_bytes(), trace.as_ref()).unwrap();
+        assert_eq!(draft.trace, trace);
         assert_eq!(draft.body, "hi");
         assert_eq!(draft.content_type.as_deref(), Some("text/x"));
         assert_eq!(draft.id.as_ref().map(JobId::as_str), Some("a:1"));
@@ -151,7 +212,7 @@ mod tests {
         assert_eq!((draft.due, draft.ttl), (Some(Due::After { ms: 5_000 }), Some(Span(3_600_000))));
         assert_eq!((draft.attempts, draft.backoff), (Some(3), Some(Backoff::Ladder(vec![15_000, 180_000]))));
         assert_eq!(draft.headers, [("Tenant".to_string(), "x".to_string())]);
-        let draft = read(br#"{"payload":{"a":1},"at":"2026-11-21T10:00:05Z"}"#).unwrap();
+        let draft = read(br#"{"payload":{"a":1},"at":"2026-11-21T10:00:05Z"}"#, None).unwrap();
         let at = Due::At(UnixMs(1_795_255_205_000));
         assert_eq!((&draft.body[..], draft.due), (&b"{\"a\":1}"[..], Some(at)));
     }
@@ -186,6 +247,13 @@ mod tests {
     }
 
     #[test]
+    fn each_field_may_be_the_first() {
+        let nothing = serde_json::from_str::<Item>("{\"none\":1}").err().unwrap().to_string();
+        let known: Vec<&str> = nothing.split('`').skip(3).step_by(2).collect();
+        assert_eq!(known, FIELDS, "{nothing}");
+    }
+
+    #[test]
     fn says_what_is_wrong_with_a_job() {
         for (json, detail) in [
             (r#"{"payload":1,"dealy":"5s"}"#, "unknown field `dealy`, expected one of `payload`, `encoding`"),
@@ -200,7 +268,7 @@ mod tests {
             (r#"{"payload":1,"attempts":-1}"#, "invalid value"),
             ("17", "this is not a job"),
         ] {
-            let problem = read(json.as_bytes()).unwrap_err();
+            let problem = read(json.as_bytes(), None).unwrap_err();
             assert!(problem.detail.contains(detail), "{json}: {}", problem.detail);
         }
     }

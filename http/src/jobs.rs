@@ -33,18 +33,30 @@ pub struct Reschedule {
     pub due: Due,
 }
 
+/// A job that was taken away.
 #[derive(Serialize)]
-struct Cancelled<'a> {
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub(crate) struct Cancelled<'a> {
+    /// The id of the job.
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::text::Id))]
     id: &'a str,
+    /// Always `cancelled`.
     status: &'a str,
 }
 
+/// A job that has another due time.
 #[derive(Serialize)]
-struct Rescheduled<'a> {
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub(crate) struct Rescheduled<'a> {
+    /// The id of the job.
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::text::Id))]
     id: &'a str,
+    /// When the job is due now.
+    #[cfg_attr(feature = "openapi", schema(required, value_type = Option<crate::openapi::text::Moment>))]
     due: Option<Time>,
 }
 
+/// When a job is to be due: one of both.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wanted {
@@ -140,12 +152,12 @@ impl Reschedule {
     }
 }
 
-fn leased(id: &JobId, what: &str) -> Problem {
+pub(crate) fn leased(id: &JobId, what: &str) -> Problem {
     let detail = format!("a consumer holds job {id}, so it cannot be {what}: wait until its lease ends");
     Problem::conflict("leased", detail)
 }
 
-fn no_such_job(queue: &QueueName, id: &JobId) -> Problem {
+pub(crate) fn no_such_job(queue: &QueueName, id: &JobId) -> Problem {
     let detail = format!("queue {queue} has no job {id}: it may have been acked, cancelled or expired");
     Problem::not_found("no_such_job", detail)
 }

@@ -32,11 +32,10 @@ impl Options {
             .map(|(name, value)| Given { name: name.into(), value: value.into(), in_header: false })
             .collect();
         for (name, value) in headers.iter() {
-            let name = name.to_ascii_lowercase();
-            let Some(option) = name.strip_prefix(PREFIX) else { continue };
+            let Some(option) = option(name) else { continue };
             let value = str::from_utf8(value)
                 .map_err(|_| Problem::bad("bad_option", format!("the header {name} is not UTF-8")))?;
-            given.push(Given { name: option.into(), value: value.into(), in_header: true });
+            given.push(Given { name: option, value: value.into(), in_header: true });
         }
         Ok(Options { given, known: Vec::new() })
     }
@@ -100,6 +99,12 @@ impl Options {
             if unknown.in_header { format!("the header Delayline-{shown}") } else { format!("{shown:?}") };
         Err(Problem::bad("unknown_option", format!("{what} is not an option here: {use_instead}")))
     }
+}
+
+/// The option that a header of this name is, in lower case.
+fn option(name: &str) -> Option<String> {
+    let (prefix, option) = name.split_at_checked(PREFIX.len())?;
+    prefix.eq_ignore_ascii_case(PREFIX).then(|| option.to_ascii_lowercase())
 }
 
 #[cfg(test)]

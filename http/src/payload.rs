@@ -11,6 +11,7 @@ const BYTES: &str = "application/octet-stream";
 
 /// How a payload is written within JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Encoding {
     /// As the JSON it is.
@@ -51,8 +52,12 @@ impl Encoding {
 
 /// A payload within JSON.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(crate) struct Payload {
+    /// How the payload is written here.
     encoding: Encoding,
+    /// The payload, as `encoding` says.
+    #[cfg_attr(feature = "openapi", schema(value_type = serde_json::Value))]
     payload: Box<RawValue>,
 }
 

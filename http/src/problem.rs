@@ -9,7 +9,7 @@ use crate::Response;
 const DETAIL_CHARS: usize = 2_000;
 
 /// Why a request was not carried out, as problem details (RFC 9457). `code` never changes its meaning.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Problem {
     /// The status code.
     pub status: u16,
@@ -75,7 +75,9 @@ impl Problem {
 
     /// There is no such route.
     pub fn no_such_route(method: &str, path: &str) -> Problem {
-        let detail = format!("there is no {method} {path}: the routes are in the README, below /v1");
+        let detail = format!(
+            "there is no {method} {path}: the routes are in docs/http.md, and at /v1/docs of a service"
+        );
         Problem::not_found("no_such_route", detail)
     }
 
@@ -95,9 +97,14 @@ impl Problem {
         Problem::later("not_sent", detail)
     }
 
-    /// It may have been done.
+    /// It may have been done, and a repeat does no harm.
     pub fn unknown(detail: impl Display) -> Problem {
         Problem::later("unknown", detail)
+    }
+
+    /// It may have been done, and a repeat could do it twice.
+    pub fn unrepeatable(detail: impl Display) -> Problem {
+        Problem::new(504, "unknown", detail)
     }
 
     /// There is no room for more requests.
@@ -163,16 +170,15 @@ impl From<NameError> for Problem {
 
 impl From<Invalid> for Problem {
     fn from(invalid: Invalid) -> Problem {
-        let code = match &invalid {
-            Invalid::Delay { .. } => "delay_too_long",
-            Invalid::Ttl { .. } => "ttl_too_short",
-            Invalid::TtlTooLong(_) => "ttl_too_long",
-            Invalid::Attempts { .. } => "bad_attempts",
-            Invalid::Backoff { .. } => "bad_backoff",
-            Invalid::TooLong { .. } => "too_long",
-            _ => "bad_option",
-        };
-        Problem::bad(code, invalid)
+        match &invalid {
+            Invalid::Delay { .. } => Problem::bad("delay_too_long", invalid),
+            Invalid::Ttl { .. } => Problem::bad("ttl_too_short", invalid),
+            Invalid::TtlTooLong(_) => Problem::bad("ttl_too_long", invalid),
+            Invalid::Attempts { .. } => Problem::bad("bad_attempts", invalid),
+            Invalid::Backoff { .. } => Problem::bad("bad_backoff", invalid),
+            Invalid::TooLong { .. } => Problem::bad("too_long", invalid),
+            _ => Problem::bad("bad_option", invalid),
+        }
     }
 }
 
@@ -228,6 +234,7 @@ fn title(status: u16) -> &'static str {
         429 => "Too Many Requests",
         502 => "Bad Gateway",
         503 => "Service Unavailable",
+        504 => "Gateway Timeout",
         507 => "Insufficient Storage",
         _ => "Error",
     }

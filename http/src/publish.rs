@@ -4,9 +4,12 @@ use bytes::Bytes;
 use delayline_core::{ATTEMPTS, Ask, Inspected, JobId, Published, QueueName};
 use serde::Serialize;
 
+use crate::cloud_event::attributes;
 use crate::draft::due;
 use crate::item::is_described;
-use crate::{Draft, Headers, Kept, Options, Problem, Response, Time, essence, is_json, is_unstated, named};
+use crate::{
+    Draft, Headers, Kept, Options, Problem, Response, Time, essence, is_json, is_unstated, named, trace,
+};
 
 /// `POST queues/{queue}/jobs`: publishes a job, whose payload is the body.
 #[derive(Debug)]
@@ -17,12 +20,21 @@ pub struct Publish {
     replaces: bool,
 }
 
+/// A job that was accepted, now or before.
 #[derive(Serialize)]
-struct Told<'a> {
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = Published))]
+pub(crate) struct Told<'a> {
+    /// The id of the job.
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::text::Id))]
     id: &'a str,
+    /// When the job is due; `null` if a repeat found the job gone.
+    #[cfg_attr(feature = "openapi", schema(required, value_type = Option<crate::openapi::text::Moment>))]
     due: Option<Time>,
+    /// The job took the place of a waiting job of its id.
     #[serde(skip_serializing_if = "Not::not")]
     replaced: bool,
+    /// A repeat by the same `Idempotency-Key`: nothing has changed.
     #[serde(skip_serializing_if = "Not::not")]
     duplicate: bool,
 }
@@ -115,7 +127,8 @@ fn described(options: &mut Options, headers: &Headers<'_>) -> Result<Draft, Prob
         backoff: options.read("backoff")?,
         ttl: options.read("ttl")?,
         replace: options.read("replace")?.unwrap_or(false),
-        headers: options.job_headers(),
+        headers: [attributes(headers)?, options.job_headers()].concat(),
+        trace: trace(headers),
         content_type: headers.text("content-type")?.map(String::from),
         ..Draft::default()
     })
@@ -169,6 +182,27 @@ mod tests {
         let (publish, draft) = read("", &[("Idempotency-Key", "\"k\"")]).unwrap();
         assert_eq!((publish.is_repeatable, draft.id.as_ref().map(JobId::as_str)), (true, Some("k")));
         assert_eq!(read("", &[("Idempotency-Key", "a b")]).unwrap_err().code, "bad_job_id");
+    }
+
+    #[test]
+    fn an_event_and_its_trace_go_with_the_job() {
+        let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let headers = [
+            ("ce-specversion", "1.0"),
+            ("Ce-Id", "17"),
+            ("Delayline-Header-Tenant", "acme"),
+            ("traceparent", parent),
+            ("tracestate", "a=1"),
+        ];
+        let (_, draft) = read("", &headers).unwrap();
+        let found: Vec<_> = draft.headers.iter().map(|(name, value)| (&**name, &**value)).collect();
+        assert_eq!(found, [("ce-specversion", "1.0"), ("ce-id", "17"), ("tenant", "acme")]);
+        let trace = draft.trace.unwrap();
+        assert_eq!((&*trace.to_string(), &*trace.state), (parent, "a=1"));
+        let structured = br#"{"specversion":"1.0","id":"17","type":"a","source":"b","data":{"payload":1}}"#;
+        let (publish, draft) = read("", &[("Content-Type", "application/cloudevents+json")]).unwrap();
+        let draft = publish.with_body(draft, Bytes::from_static(structured)).unwrap();
+        assert_eq!(&draft.body[..], structured);
     }
 
     #[test]

@@ -19,6 +19,12 @@
 //! }
 //! ```
 
+mod batch;
+mod callback;
+#[cfg(feature = "ed25519")]
+mod ed25519;
+mod queue_push;
+mod rate;
 mod request;
 mod secret;
 mod signed;
@@ -26,6 +32,10 @@ mod targets;
 mod url;
 mod verdict;
 
+pub use batch::batch_verdicts;
+pub use callback::{Answered, CALLBACK_BODY_BYTES, Callback, CallbackError, Callbacks};
+pub use queue_push::{QueuePush, QueuePushError};
+pub use rate::{Rate, RateError};
 pub use request::{Push, Request, Unsendable};
 pub use secret::{Secret, SecretError};
 pub use signed::{Signed, Unverified};

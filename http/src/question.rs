@@ -35,7 +35,7 @@ impl Question {
                 let (outcome, due) = first(&outcomes)?;
                 reschedule.answer(outcome, (outcome == RescheduleOutcome::Moved).then_some(due))
             }
-            (Question::Show(show), Answer::Counted(stats)) => show.answer(stats),
+            (Question::Show(show), Answer::Counted(stats)) => show.answer(stats, None),
             _ => Err(unexpected()),
         }
     }

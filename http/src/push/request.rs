@@ -56,7 +56,7 @@ impl Push {
     ///
     /// `webhook-id` is the job's id with each dot written `%2E`, since a dot ends an id in what is signed. Of the job's
     /// headers, those that HTTP can carry become `delayline-header-<name>`: a token by name, and a value of visible
-    /// ASCII, spaces and tabs.
+    /// ASCII, spaces and tabs. The job's trace goes on as `traceparent` and `tracestate`.
     pub fn request(&self, job: &Job, now: UnixMs) -> Result<Request, Unsendable> {
         let (bytes, limit) = (job.body.len(), self.max_body);
         if bytes > limit {
@@ -64,20 +64,19 @@ impl Push {
         }
         let url = self.targets.of(job)?;
         let content_type = job.content_type.as_deref().filter(|value| is_value(value)).unwrap_or(BYTES);
-        let (id, timestamp) = (job.lease.id.as_str().replace('.', "%2E"), (now.0 / 1000).to_string());
-        let signatures = self.secrets.iter().map(|secret| secret.sign(&id, &timestamp, &job.body));
-        let signatures = signatures.collect::<Vec<_>>().join(" ");
-        let mut headers = vec![
-            ("content-type".to_owned(), content_type.to_owned()),
-            ("webhook-id".to_owned(), id),
-            ("webhook-timestamp".to_owned(), timestamp),
+        let id = job.lease.id.as_str().replace('.', "%2E");
+        let mut headers = signed_headers(&self.secrets, &id, content_type, &job.body, now);
+        headers.extend([
             ("delayline-queue".to_owned(), job.lease.queue.to_string()),
             ("delayline-attempt".to_owned(), job.attempt.to_string()),
             ("delayline-max-attempts".to_owned(), job.max_attempts.to_string()),
             ("delayline-due".to_owned(), Time(job.due).to_string()),
-        ];
-        if !signatures.is_empty() {
-            headers.push(("webhook-signature".to_owned(), signatures));
+        ]);
+        if let Some(trace) = &job.trace {
+            headers.push(("traceparent".to_owned(), trace.to_string()));
+            if !trace.state.is_empty() && is_value(&trace.state) {
+                headers.push(("tracestate".to_owned(), trace.state.clone()));
+            }
         }
         headers.extend(own(job));
         Ok(Request { url, headers, body: job.body.clone() })
@@ -88,6 +87,28 @@ impl From<Unsendable> for Verdict {
     fn from(unsendable: Unsendable) -> Verdict {
         Verdict::Bury { reason: Reason::new(&unsendable.to_string()) }
     }
+}
+
+/// The headers of what is sent, by the standard: content type, id, time and signatures.
+pub(super) fn signed_headers(
+    secrets: &[Secret],
+    id: &str,
+    content_type: &str,
+    body: &[u8],
+    now: UnixMs,
+) -> Vec<(String, String)> {
+    let timestamp = (now.0 / 1000).to_string();
+    let signatures = secrets.iter().map(|secret| secret.sign(id, &timestamp, body));
+    let signatures = signatures.collect::<Vec<_>>().join(" ");
+    let mut headers = vec![
+        ("content-type".to_owned(), content_type.to_owned()),
+        ("webhook-id".to_owned(), id.to_owned()),
+        ("webhook-timestamp".to_owned(), timestamp),
+    ];
+    if !signatures.is_empty() {
+        headers.push(("webhook-signature".to_owned(), signatures));
+    }
+    headers
 }
 
 fn own(job: &Job) -> BTreeMap<String, String> {
@@ -106,6 +127,8 @@ fn is_value(value: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use delayline_core::Trace;
+
     use super::*;
     use crate::push::tests::job;
     use crate::push::{OwnUrls, Signed};
@@ -149,6 +172,17 @@ mod tests {
             assert_eq!(header(&request, name), value, "{name}");
         }
         assert_eq!(request.headers.len(), 9);
+    }
+
+    #[test]
+    fn the_trace_goes_on() {
+        let text = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let trace = |state: &str| Trace { state: state.to_owned(), ..text.parse().unwrap() };
+        for (state, expected) in [("", None), ("a=1,b=2", Some("a=1,b=2")), ("a=1\r\nevil: y", None)] {
+            let request = push(&[]).request(&Job { trace: Some(trace(state)), ..job() }, NOW).unwrap();
+            assert_eq!(header(&request, "traceparent"), Some(text));
+            assert_eq!(header(&request, "tracestate"), expected);
+        }
     }
 
     #[test]

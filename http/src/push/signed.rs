@@ -2,7 +2,6 @@ use base64ct::{Base64, Encoding};
 use thiserror::Error;
 
 use super::Secret;
-use super::secret::VERSION;
 
 /// A push as it was received, for whoever wants to know that it is what was sent.
 ///
@@ -63,14 +62,14 @@ impl Signed<'_> {
             return Err(Unverified::Stale);
         }
         let codes = self.signatures.split(' ').filter_map(|signature| signature.split_once(','));
-        let codes = codes.filter(|(version, _)| *version == VERSION);
-        let mut codes = codes.filter_map(|(_, code)| Base64::decode_vec(code).ok());
-        let is_right = codes.any(|code| secrets.iter().any(|secret| self.is_by(secret, &code)));
+        let mut codes = codes.filter_map(|(version, code)| Some((version, Base64::decode_vec(code).ok()?)));
+        let is_right =
+            codes.any(|(version, code)| secrets.iter().any(|secret| self.is_by(secret, version, &code)));
         if is_right { Ok(()) } else { Err(Unverified::Signature) }
     }
 
-    fn is_by(&self, secret: &Secret, code: &[u8]) -> bool {
-        secret.verifies(code, self.id, self.timestamp, self.body)
+    fn is_by(&self, secret: &Secret, version: &str, code: &[u8]) -> bool {
+        secret.verifies(version, code, self.id, self.timestamp, self.body)
     }
 }
 

@@ -43,6 +43,26 @@ impl Url {
         self.is_https
     }
 
+    /// The host, in lower case: a name, or an address, in brackets if it is an IPv6 one.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The port, by the scheme where none is written.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Scheme, host and port: what all URLs of one server share.
+    pub fn origin(&self) -> String {
+        let scheme = if self.is_https { "https" } else { "http" };
+        let usual = if self.is_https { 443 } else { 80 };
+        match self.port {
+            port if port == usual => format!("{scheme}://{}", self.host),
+            port => format!("{scheme}://{}:{port}", self.host),
+        }
+    }
+
     /// Whether it has a query.
     pub fn has_query(&self) -> bool {
         self.has_query
@@ -176,6 +196,19 @@ mod tests {
         }
         let error = "https://a.example/a b?token=secret".parse::<Url>().unwrap_err().to_string();
         assert!(!error.contains("secret"), "{error}");
+    }
+
+    #[test]
+    fn urls_of_one_server_have_one_origin() {
+        for (text, origin) in [
+            ("HTTPS://A.Example:443/x?y", "https://a.example"),
+            ("https://a.example:8443/x", "https://a.example:8443"),
+            ("http://a.example:80", "http://a.example"),
+            ("http://a.example:443", "http://a.example:443"),
+            ("http://[::1]:8080/", "http://[::1]:8080"),
+        ] {
+            assert_eq!(url(text).origin(), origin);
+        }
     }
 
     #[test]

@@ -1,0 +1,145 @@
+/// What kind of problem there can be.
+#[derive(Debug)]
+pub struct Code {
+    /// As answers have it.
+    pub code: &'static str,
+    /// With which statuses it is answered, the usual one first.
+    pub statuses: &'static [u16],
+    /// When, and what to do.
+    pub text: &'static str,
+}
+
+/// Every kind of problem, in order.
+pub const CODES: &[Code] = &[
+    of("bad_attempts", &[400], "Attempts must be 1 to 999."),
+    of("bad_backoff", &[400], "The backoff makes no sense; the detail says what is wrong with it."),
+    of("bad_body", &[400], "The body broke off: send it again."),
+    of("bad_config", &[400], "The body is no config of a queue."),
+    of("bad_content_type", &[415], "The content type is none that is read here."),
+    of("bad_due", &[400], "`delay` and `at` exclude each other, or neither is said where one is needed."),
+    of("bad_header", &[400], "A header cannot be read."),
+    of("bad_host", &[400], "The header `Host` is missing, there twice, or no host."),
+    of("bad_item", &[400], "An item of an array is not what it should be."),
+    of(
+        "bad_job",
+        &[400],
+        "The job cannot be stored: its headers, content type, backoff and trace take over 3 KiB.",
+    ),
+    of("bad_job_id", &[400], "The id of a job has characters or a length that ids cannot have."),
+    of("bad_json", &[400], "The body is not the JSON that is read here."),
+    of("bad_lease", &[400], "The lease is none: pass it as the job was delivered with it."),
+    of("bad_name", &[400], "A name has characters or a length that names cannot have."),
+    of("bad_namespace", &[400], "The name of a namespace has characters or a length that names cannot have."),
+    of("bad_option", &[400], "An option has a value that it cannot have, is missing, or is given twice."),
+    of("bad_path", &[400], "A part of the path is no UTF-8."),
+    of("bad_payload", &[400], "The payload is not as its encoding says."),
+    of("bad_queue_name", &[400], "The name of a queue has characters or a length that names cannot have."),
+    of("bad_token", &[400], "The id is that of no token, or what a token is to be for makes no sense."),
+    of("body_timeout", &[408], "The body made no progress: send it without pauses."),
+    of("body_too_large", &[413], "The body is longer than what is read here."),
+    of("broken", &[502, 500], "The store answered what it should not: run `delayline doctor`."),
+    of("busy", &[503], "There is no room for more at the moment: try again."),
+    of(
+        "changed",
+        &[409],
+        "Others changed the job each time it was to be edited, and it is as they left it: try again.",
+    ),
+    of(
+        "config_conflict",
+        &[412, 409],
+        "The config is not at the version that `If-Match` names: read it and try again.",
+    ),
+    of("cross_site", &[403], "A web page of another origin may change nothing here: have its server ask."),
+    of("dead", &[409], "The job is a dead letter: requeue or purge it."),
+    of("delay_too_long", &[400], "A delay is at most 10 years."),
+    of("denied", &[502], "Redis denies the service a command or a key: give its user the permission."),
+    of("duplicate", &[409], "The id is in use, and the job of it is untouched; the problem shows that job."),
+    of(
+        "entry_too_large",
+        &[413],
+        "An entry of the registry is too large: give shorter texts, or fewer of them.",
+    ),
+    of("expires", &[409], "The job would expire before it is due: choose an earlier time."),
+    of("forbidden", &[403], "The token has not the scope, or is for some queues only: use another."),
+    of("forward_needs_redis", &[400], "In memory there is nothing to forward to."),
+    of("forward_not_allowed", &[403], "The service was not started with a `--forward-to` that matches."),
+    of("gone", &[410], "The job no longer exists: it was acked, purged or destroyed."),
+    of("leased", &[409], "A consumer holds the job: wait until its lease ends."),
+    of(
+        "method_not_allowed",
+        &[405],
+        "The path does not take the method: the header `Allow` says what it takes.",
+    ),
+    of("moved", &[502], "The queue has moved to another layout: update the service."),
+    of("namespace_full", &[429], "The namespace holds as much as its ceilings allow."),
+    of("no_such_job", &[404], "The queue has no such job: it may have been acked, cancelled or expired."),
+    of("no_such_namespace", &[404], "There is neither a queue nor a ceiling of such a namespace."),
+    of("no_such_queue", &[404], "There is no such queue, or none for this token: its first job makes it."),
+    of("no_such_route", &[404], "There is no such route."),
+    of("no_such_token", &[404], "There is no such token: it may have been revoked."),
+    of("not_forced", &[400], "The job would be taken from a consumer that may be at work: add `force=true`."),
+    of(
+        "not_sent",
+        &[503],
+        "Redis cannot be asked, or refuses for now: certainly nothing was done; try again.",
+    ),
+    of("nothing_to_change", &[400], "The body names nothing that is to change."),
+    of("options_in_body", &[400], "The body is a job of a batch, where the whole body would be the payload."),
+    of(
+        "outcomes_unread",
+        &[409],
+        "The outcomes of a batch in lines were not read while it was written; a line of the answer.",
+    ),
+    of(
+        "payload_too_large",
+        &[413],
+        "The payload is over `--max-payload`: store it elsewhere and publish where it is.",
+    ),
+    of("queue_full", &[429], "The queue holds as many jobs or bytes as its config allows."),
+    of("refused", &[503], "Redis refuses what was asked; the detail has its words."),
+    of("registry_full", &[409], "The registry of the deployment has as many entries as it may: remove some."),
+    of("settled", &[409], "Another verdict on this lease came before, and stands; the detail says which."),
+    of("shutting_down", &[503], "The service is shutting down: use another."),
+    of("stale", &[409], "The lease has ended, and the job may be another consumer's: stop working on it."),
+    of("tokens_unknown", &[503], "Tokens cannot be checked at the moment: try again."),
+    of("too_long", &[400], "A retry, a snooze or a retention is at most 10 years."),
+    of("too_many_connections", &[503], "All connections wait for the service: try again."),
+    of("too_many_items", &[413], "An array has at most 1,000 items: send several, or lines."),
+    of(
+        "too_many_requests",
+        &[429],
+        "The token may not ask as often, or for as much: wait as `Retry-After` says.",
+    ),
+    of("too_many_takes", &[429], "As many takes of this address wait as may: take more jobs at once."),
+    of("ttl_too_long", &[400], "A TTL is at most 10 years."),
+    of("ttl_too_short", &[400], "The job would expire before it is due: make the TTL longer."),
+    of(
+        "unauthorized",
+        &[401],
+        "There is no token, or none that is known here: send `Authorization: Bearer TOKEN`.",
+    ),
+    of("unexpected_body", &[400], "No body is read here: pass options in the query."),
+    of("unguarded", &[500], "A fault of the service: the route asks nobody who they are."),
+    of(
+        "unknown",
+        &[503, 504],
+        "It is not known whether it was done. 503 with `Retry-After`: a repeat does no harm. 504: it could do it twice.",
+    ),
+    of("unknown_option", &[400], "There is no such option; the detail names those that there are."),
+    of(
+        "unreadable",
+        &[409],
+        "What is stored of the job cannot be read: `delayline doctor --repair`, or publish another.",
+    ),
+    of("waiting", &[409], "The job waits, and no consumer holds it: there is nothing to release."),
+    of(
+        "wrong_host",
+        &[421],
+        "The service is not addressed by a name or address of its own: start it with `--host`.",
+    ),
+    of("wrong_shards", &[502], "The deployment was opened anew with other shards: start the service again."),
+];
+
+const fn of(code: &'static str, statuses: &'static [u16], text: &'static str) -> Code {
+    Code { code, statuses, text }
+}
