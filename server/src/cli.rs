@@ -1,3 +1,23 @@
+//! The command line: what it reads, does and prints.
+
+#[cfg(target_os = "linux")]
+mod allocator;
+pub(crate) mod commands;
+pub(crate) mod exec;
+pub(crate) mod fields;
+pub(crate) mod file;
+pub(crate) mod help;
+pub(crate) mod log;
+pub(crate) mod nearest;
+pub(crate) mod print;
+pub(crate) mod printer;
+pub(crate) mod queue;
+pub(crate) mod redis;
+pub(crate) mod settings;
+pub(crate) mod stop;
+pub(crate) mod table;
+pub(crate) mod variables;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -6,15 +26,16 @@ use std::time::Duration;
 use clap::{ColorChoice, FromArgMatches, Parser, Subcommand};
 use tokio::runtime::Runtime;
 
-use crate::commands::{
-    Cancel, Completions, Config, Consume, Dead, Destroy, Doctor, Job, List, Man, Pause, Publish, Pump,
-    Queues, Replay, Reschedule, Rest, Resume, Serve, Stats, Trace,
+use self::commands::{
+    Cancel, Completions, Config, Consume, Dead, Destroy, Doctor, Edit, Import, Job, List, Man, Namespace,
+    Pause, Publish, Pump, Push, Queues, Release, Replay, Reschedule, Rest, Resume, Serve, Stats, Token,
+    Trace,
 };
+
+use self::log::{Level, Log};
+use self::redis::Redis;
+use self::settings::{Settings, Unread};
 use crate::failure::Failure;
-use crate::help;
-use crate::log::{Level, Log};
-use crate::redis::Redis;
-use crate::settings::{self, Settings, Unread};
 
 /// How long threads that cannot be told to stop are waited for at the end.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -71,6 +92,10 @@ pub enum Command {
     Cancel(Cancel),
     /// Give waiting jobs another due time
     Reschedule(Reschedule),
+    /// Change a waiting job: its payload, headers, attempts, backoff, TTL or due time
+    Edit(Edit),
+    /// Take jobs from the consumers that hold them
+    Release(Release),
     /// List, requeue or purge dead letters
     Dead(Dead),
     /// Name the queues
@@ -85,14 +110,22 @@ pub enum Command {
     Resume(Resume),
     /// Remove a queue with all it holds
     Destroy(Destroy),
+    /// List namespaces, and say how much one may hold
+    Namespace(Namespace),
+    /// Make, list, rotate and revoke the tokens that the service lets in
+    Token(Token),
     /// Serve the queues over HTTP, in memory unless a Redis is given
     Serve(Serve),
     /// Serve a Redis over HTTP as Upstash does, for workers at the edge
     Rest(Rest),
     /// Let jobs expire, be forwarded and be purged though nobody consumes
     Pump(Pump),
+    /// Push the jobs of queues whose config names a URL
+    Push(Push),
     /// Check that Redis is fit for a queue, and say what to mend
     Doctor(Doctor),
+    /// Move the jobs of another system (lmstfy, Redisson) into queues
+    Import(Import),
     /// Step the engine through a recording, and print what it decides in words
     Replay(Replay),
     /// Tell the story of one job out of a recording
@@ -108,7 +141,7 @@ pub enum Command {
 /// It is no `async fn`, which each program that calls it would compile anew.
 pub fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
-    crate::allocator::give_back_soon();
+    allocator::give_back_soon();
     let runtime = match Runtime::new() {
         Ok(runtime) => runtime,
         Err(why) => {
@@ -168,6 +201,8 @@ impl Cli {
             Command::List(list) => list.run(redis, *json).await,
             Command::Cancel(cancel) => cancel.run(redis, *json).await,
             Command::Reschedule(reschedule) => reschedule.run(redis, *json).await,
+            Command::Edit(edit) => edit.run(redis, *json).await,
+            Command::Release(release) => release.run(redis, *json).await,
             Command::Dead(dead) => dead.run(redis, *json).await,
             Command::Queues(queues) => queues.run(redis, *json).await,
             Command::Stats(stats) => stats.run(redis, *json).await,
@@ -175,10 +210,14 @@ impl Cli {
             Command::Pause(pause) => pause.run(redis, *json).await,
             Command::Resume(resume) => resume.run(redis, *json).await,
             Command::Destroy(destroy) => destroy.run(redis, *json).await,
+            Command::Namespace(namespace) => namespace.run(redis, *json).await,
+            Command::Token(token) => token.run(redis, *json).await,
             Command::Serve(serve) => serve.run(redis).await,
             Command::Rest(rest) => rest.run(redis).await,
             Command::Pump(pump) => pump.run(redis).await,
+            Command::Push(push) => push.run(redis).await,
             Command::Doctor(doctor) => doctor.run(redis, *json).await,
+            Command::Import(import) => import.run(redis, *json).await,
             Command::Replay(replay) => replay.run(*json),
             Command::Trace(trace) => trace.run(*json),
             Command::Completions(completions) => completions.run(*json),
@@ -190,7 +229,10 @@ impl Cli {
 impl Command {
     /// Whether it goes on until it is told to stop.
     fn runs_on(&self) -> bool {
-        matches!(self, Command::Serve(_) | Command::Rest(_) | Command::Consume(_) | Command::Pump(_))
+        matches!(
+            self,
+            Command::Serve(_) | Command::Rest(_) | Command::Consume(_) | Command::Pump(_) | Command::Push(_)
+        )
     }
 
     /// A command that ends by itself says at its end what went wrong; one that may last says when Redis is away.
@@ -199,6 +241,7 @@ impl Command {
             _ if self.runs_on() => Level::Info,
             Command::Stats(stats) if stats.watches() => Level::Warn,
             Command::Publish(publish) if publish.has_many() => Level::Warn,
+            Command::Import(_) => Level::Warn,
             _ => Level::Error,
         }
     }

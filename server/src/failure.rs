@@ -1,12 +1,14 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use delayline_http::Problem;
 use delayline_tokio::{Error, QueueName};
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
-use crate::rejection::problem;
-use crate::stop::INTERRUPTED;
+use crate::cli::stop::INTERRUPTED;
+use crate::service::registry::RegistryError;
+use crate::service::rejection::problem;
 
 /// Why a command failed.
 #[derive(Debug, ThisError)]
@@ -40,8 +42,9 @@ pub enum Failure {
     },
     /// An address that others can reach.
     #[error(
-        "{0} can be reached from other machines, and there are no tokens yet: anyone there could read and change every \
-         queue. Listen on 127.0.0.1 behind a proxy, or accept that with --insecure"
+        "{0} can be reached from other machines, and there are no tokens: anyone there could read and change every \
+         queue. Make one by `delayline token create`, or give one by --token-file, or listen on 127.0.0.1 behind a \
+         proxy, or accept that with --insecure"
     )]
     Exposed(SocketAddr),
     /// The address cannot be listened on.
@@ -51,6 +54,14 @@ pub enum Failure {
         address: String,
         /// Why not.
         why: std::io::Error,
+    },
+    /// A file of a certificate or key that cannot be used.
+    #[error("{}: {why}", path.display())]
+    Certificate {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong, and what it is to be.
+        why: String,
     },
     /// A command line that says what cannot be.
     #[error("{0}")]
@@ -84,6 +95,20 @@ pub enum Failure {
     /// The queue refused, or Redis does not answer.
     #[error(transparent)]
     Queue(Error),
+    /// What services share beside jobs cannot be read or changed.
+    #[error("{0}")]
+    Registry(String),
+    /// Nothing limits the namespace.
+    #[error("nothing limits the namespace {0}")]
+    NotLimited(String),
+    /// The service's own rules refuse it.
+    #[error("{detail}")]
+    Refused {
+        /// What kind of problem it is, for programs.
+        code: &'static str,
+        /// What happened, and what to do.
+        detail: String,
+    },
     /// The id is in use.
     #[error("queue {queue} has a job {id}, which is untouched")]
     Duplicate {
@@ -113,6 +138,14 @@ pub enum Failure {
         /// Which job.
         id: String,
     },
+    /// It is refused, as the service would.
+    #[error("{detail}")]
+    Problem {
+        /// What kind of problem it is, for programs.
+        code: &'static str,
+        /// What happened, and what to do.
+        detail: String,
+    },
     /// The queue was not destroyed, since nobody said that it should be.
     #[error("queue {0} is untouched: its name was not typed")]
     Unconfirmed(String),
@@ -129,6 +162,41 @@ pub enum Failure {
     /// The input was not read to its end.
     #[error("told to stop: the input was published up to line {0}, and not after it")]
     Cut(u64),
+    /// An import was told to stop.
+    #[error("told to stop before all was moved: run it again to move the rest")]
+    StoppedImport,
+    /// A plain command to Redis failed.
+    #[error("{address}: {why}")]
+    Redis {
+        /// Which Redis.
+        address: String,
+        /// What it said, or why it said nothing.
+        why: String,
+    },
+    /// Another process imports from there.
+    #[error("another import from {address} is running: wait for its end, or stop it and run this again")]
+    Importing {
+        /// Which Redis.
+        address: String,
+    },
+    /// The system whose jobs are to be moved still runs.
+    #[error(
+        "{0} still works on what is to be imported: stop it, then run this again; with --live it may go on, and jobs that \
+         its consumers hold may run twice"
+    )]
+    StillRunning(&'static str),
+    /// An import that was broken off went elsewhere.
+    #[error(
+        "an import from there broke off that went to another Redis, or queue {queue} was destroyed since: run it with the \
+         same --redis and --prefix first, since jobs may be on their way. If those queues are gone for good, delete \
+         the keys of that import, which begin as {key}"
+    )]
+    OtherDestination {
+        /// A queue that it has paused there.
+        queue: String,
+        /// The key of its journal.
+        key: String,
+    },
     /// The doctor found something.
     #[error("{0} of the checks failed: what to mend is said with each")]
     Unhealthy(usize),
@@ -176,6 +244,21 @@ struct Shown<'a> {
     detail: &'a str,
 }
 
+impl From<Problem> for Failure {
+    fn from(Problem { code, detail, .. }: Problem) -> Failure {
+        Failure::Refused { code, detail }
+    }
+}
+
+impl From<RegistryError> for Failure {
+    fn from(error: RegistryError) -> Failure {
+        match error {
+            RegistryError::Unreachable { address, why } => Failure::Unreachable { address, why },
+            error => Failure::Registry(error.to_string()),
+        }
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         match error {
@@ -212,13 +295,15 @@ impl Failure {
             | Failure::Usage(_)
             | Failure::Unreadable { .. }
             | Failure::Settings { .. }
+            | Failure::Certificate { .. }
             | Failure::Variables(_)
             | Failure::Queue(Error::Name(_) | Error::Invalid(_) | Error::Address(_) | Error::Config(_)) => 2,
             Failure::Unreachable { .. }
+            | Failure::Redis { .. }
             | Failure::Queue(
                 Error::NotSent { .. } | Error::Unknown { .. } | Error::Busy | Error::Refused { .. },
             ) => 3,
-            Failure::Interrupted | Failure::Cut(_) => INTERRUPTED,
+            Failure::Interrupted | Failure::Cut(_) | Failure::StoppedImport => INTERRUPTED,
             _ => 1,
         }
     }
@@ -240,13 +325,23 @@ impl Failure {
             Failure::Unreadable { .. } => ("cannot_read", detail),
             Failure::Unwritable { .. } => ("cannot_write", detail),
             Failure::Settings { .. } => ("bad_settings", detail),
+            Failure::Certificate { .. } => ("bad_certificate", detail),
+            Failure::Registry(_) => ("registry", detail),
+            Failure::NotLimited(_) => ("not_limited", detail),
+            Failure::Refused { code, detail } => (code, detail),
             Failure::Duplicate { .. } => ("duplicate", detail),
             Failure::NoSuchQueue { .. } => ("no_such_queue", detail),
             Failure::Variables(_) => ("unknown_variable", detail),
             Failure::NoSuchJob { .. } => ("no_such_job", detail),
+            Failure::Problem { code, .. } => (code, detail),
             Failure::Unconfirmed(_) => ("unconfirmed", detail),
             Failure::Partly { .. } => ("partly", detail),
             Failure::Cut(_) => ("cut", detail),
+            Failure::StoppedImport => ("stopped", detail),
+            Failure::Redis { .. } => ("redis", detail),
+            Failure::Importing { .. } => ("importing", detail),
+            Failure::StillRunning(_) => ("still_running", detail),
+            Failure::OtherDestination { .. } => ("other_destination", detail),
             Failure::Damaged { .. } => ("damaged", detail),
             Failure::Diverged { .. } => ("diverged", detail),
             Failure::Panicked { .. } => ("panicked", detail),

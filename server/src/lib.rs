@@ -4,51 +4,20 @@
 //! endpoint.
 #![forbid(unsafe_code)]
 
-mod access;
-#[cfg(target_os = "linux")]
-mod allocator;
-mod app;
-mod body;
 mod cli;
-mod commands;
-mod draft;
-mod exec;
 mod failure;
-mod fields;
-mod file;
-mod forwarding;
-mod help;
-mod limits;
-mod lines;
-mod listener;
-mod log;
-mod metrics;
-mod nearest;
-mod peers;
-mod print;
-mod printer;
-mod queue;
-mod recorder;
-mod recording;
-mod redis;
-mod rejection;
-mod rest;
-mod routes;
-mod seldom;
-mod settings;
-mod site;
-mod spool;
-mod stop;
-mod table;
-mod variables;
+mod service;
+mod upstash;
 
-pub use cli::{Cli, Command, main};
-pub use commands::{
-    Cancel, Completions, Config, Consume, Dead, Destroy, Doctor, Job, List, Man, Pause, Publish, Pump,
-    Queues, Replay, Reschedule, Rest, RestServer, Resume, Serve, Server, Stats, Trace,
+pub use cli::commands::{
+    Cancel, Completions, Config, Consume, Dead, Destroy, Doctor, Edit, Import, Job, List, Man, Namespace,
+    Pause, Publish, Pump, Push, Queues, Release, Replay, Reschedule, Rest, RestServer, Resume, Serve, Stats,
+    Token, Trace,
 };
+pub use cli::redis::Redis;
+pub use cli::{Cli, Command, main};
 pub use failure::Failure;
-pub use redis::Redis;
+pub use service::server::Server;
 /// What a program that serves allocates with, set up by [`main`]: glibc never gives back the small pieces that many connections
 /// have left.
 #[cfg(target_os = "linux")]

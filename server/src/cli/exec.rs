@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use self::group::{Group, Heir};
 use delayline_http::Time;
-use delayline_tokio::{Delivery, Reason, Verdict};
+use delayline_tokio::{Delivery, Reason, Span, Verdict};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdin, Command};
 use tokio::time::timeout;
@@ -26,6 +26,10 @@ const VARIABLES: [&str; 8] = [
     "DELAYLINE_CONTENT_TYPE",
 ];
 const HEADER: &str = "DELAYLINE_HEADER_";
+/// By `EX_TEMPFAIL` of sysexits.h a command says that it cannot do the job now, through no fault of the job's.
+const SNOOZE: i32 = 75;
+/// By `EX_DATAERR` it says that the job will never be done.
+const BURY: i32 = 65;
 
 /// Whether a variable is one that tells a command of its job.
 pub(crate) fn is_of_job(variable: &str) -> bool {
@@ -35,15 +39,24 @@ pub(crate) fn is_of_job(variable: &str) -> bool {
 /// The end of what a command wrote to stderr.
 type Tail = Arc<Mutex<Vec<u8>>>;
 
-/// Runs a command for each job, one at a time.
+/// Runs a command for each job.
 pub(crate) struct Exec {
     command: String,
+    snooze: Span,
     heir: Heir,
 }
 
+/// How a command ended that did not do its job.
+struct Failed {
+    code: Option<i32>,
+    /// The end of stderr, or the exit status if that is empty.
+    why: String,
+}
+
 impl Exec {
-    pub(crate) fn new(command: &str) -> std::io::Result<Exec> {
-        Ok(Exec { command: command.to_owned(), heir: Heir::appoint()? })
+    /// A job that the command snoozes comes again after `snooze`.
+    pub(crate) fn new(command: &str, snooze: Span) -> std::io::Result<Exec> {
+        Ok(Exec { command: command.to_owned(), snooze, heir: Heir::appoint()? })
     }
 
     /// Runs the command for a job: its exit decides what becomes of the job. Dropping the future kills the command.
@@ -51,13 +64,18 @@ impl Exec {
         let failed = match self.attempt(job).await {
             Ok(None) => return Verdict::Ack,
             Ok(Some(failed)) => failed,
-            Err(error) => format!("the command cannot be run: {error}"),
+            Err(error) => Failed { code: None, why: format!("the command cannot be run: {error}") },
         };
-        Verdict::Nack { after_ms: None, reason: Reason::new(&failed) }
+        let reason = Reason::new(&failed.why);
+        match failed.code {
+            Some(SNOOZE) => Verdict::Snooze { after_ms: self.snooze.0 },
+            Some(BURY) => Verdict::Bury { reason },
+            _ => Verdict::Nack { after_ms: None, reason },
+        }
     }
 
-    /// What went wrong, if something did: the end of stderr, or the exit status if that is empty.
-    async fn attempt(&self, job: &Delivery) -> std::io::Result<Option<String>> {
+    /// What went wrong, if something did.
+    async fn attempt(&self, job: &Delivery) -> std::io::Result<Option<Failed>> {
         let mut child = shell(&self.command, job).spawn()?;
         let group = Group::of(&child, &self.heir);
         let tail = Tail::default();
@@ -73,7 +91,8 @@ impl Exec {
         }
         let tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
         let said = String::from_utf8_lossy(&tail).trim().to_string();
-        Ok(Some(if said.is_empty() { status.to_string() } else { said }))
+        let why = if said.is_empty() { status.to_string() } else { said };
+        Ok(Some(Failed { code: status.code(), why }))
     }
 }
 

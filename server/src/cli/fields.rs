@@ -3,7 +3,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::table::printable;
+use crate::cli::table::printable;
 
 /// What a JSON object holds, a line each, for people.
 pub(crate) struct Fields(Vec<(String, String)>);

@@ -1,5 +1,5 @@
 use std::env;
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -7,11 +7,17 @@ use std::str::FromStr;
 use bytesize::ByteSize;
 use clap::{ColorChoice, Command};
 use delayline_tokio::Span;
-use serde::de::Error;
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{Error, IntoDeserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use crate::cli::log::{Format, Level};
 use crate::failure::Failure;
-use crate::log::{Format, Level};
+use crate::service::limits::{ByteRateLimit, MinBodyRate};
+use crate::service::listener::ListenAddress;
+use crate::service::origins::Origin;
+use crate::service::proxies::TrustedProxy;
+use crate::service::rate::RateLimit;
 
 /// A file of settings.
 #[derive(Debug, Default, Deserialize)]
@@ -29,28 +35,55 @@ pub(crate) struct File {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Serve {
-    listen: Option<Text<String>>,
+    listen: Option<OneOrMany<ListenAddress>>,
+    unix_mode: Option<String>,
+    tls_cert: Option<String>,
+    tls_key: Option<String>,
+    client_ca: Option<String>,
+    cors: Option<Vec<Text<Origin>>>,
     insecure: Option<bool>,
     strict: Option<bool>,
     max_payload: Option<Text<ByteSize>>,
     timeout: Option<Text<Span>>,
     forward_to: Option<Vec<String>>,
     access_log: Option<bool>,
+    token_file: Option<String>,
+    require_tokens: Option<bool>,
+    audit_log: Option<String>,
     flight_recorder: Option<String>,
     flight_recorder_size: Option<Text<ByteSize>>,
     max_connections: Option<usize>,
+    max_connections_per_client: Option<usize>,
     max_takes_per_client: Option<usize>,
+    client_requests: Option<Text<RateLimit>>,
+    client_body_bytes: Option<Text<ByteRateLimit>>,
+    trusted_proxy: Option<Vec<Text<TrustedProxy>>>,
+    proxy_header: Option<String>,
     max_body_memory: Option<Text<ByteSize>>,
     max_memory: Option<Text<ByteSize>>,
     head_timeout: Option<Text<Span>>,
     body_timeout: Option<Text<Span>>,
+    min_body_rate: Option<Text<MinBodyRate>>,
     idle_timeout: Option<Text<Span>>,
     host: Option<Vec<String>>,
+    push: Option<bool>,
+    push_secret_file: Option<String>,
+    push_allow: Option<Vec<String>>,
+    push_ca: Option<String>,
+    push_concurrency: Option<u32>,
+    lmstfy: Option<Text<String>>,
+    lmstfy_admin: Option<Text<String>>,
+    lmstfy_open: Option<bool>,
+    lmstfy_account: Option<Vec<String>>,
 }
 
 /// The text of a value that can be read as a `T`.
 #[derive(Debug)]
 struct Text<T>(String, PhantomData<T>);
+
+/// One such text, or a list of them.
+#[derive(Debug)]
+struct OneOrMany<T>(Vec<Text<T>>);
 
 impl File {
     /// Reads the file that is named, or else the first that is found where one is looked for.
@@ -95,6 +128,9 @@ impl File {
 
     fn given(&self) -> Vec<(&'static str, &'static str, Vec<String>)> {
         let File { redis, prefix, connect_timeout, log_level, log_format, color, serve } = self;
+        let yes_or_no = |given: Option<bool>| given.map(|yes| vec![yes.to_string()]);
+        let number = |given: Option<usize>| given.map(|number| vec![number.to_string()]);
+        let word = |given: &Option<String>| given.clone().map(|word| vec![word]);
         let settings = [
             ("", "redis", written(redis.as_ref())),
             ("", "prefix", written(prefix.as_ref())),
@@ -102,32 +138,57 @@ impl File {
             ("", "log_level", written(log_level.as_ref())),
             ("", "log_format", written(log_format.as_ref())),
             ("", "color", written(color.as_ref())),
-            ("serve", "listen", written(serve.listen.as_ref())),
-            ("serve", "insecure", serve.insecure.map(|yes| yes.to_string())),
-            ("serve", "strict", serve.strict.map(|yes| yes.to_string())),
+            ("serve", "listen", serve.listen.as_ref().map(|OneOrMany(texts)| all(texts))),
+            ("serve", "unix_mode", word(&serve.unix_mode)),
+            ("serve", "tls_cert", word(&serve.tls_cert)),
+            ("serve", "tls_key", word(&serve.tls_key)),
+            ("serve", "client_ca", word(&serve.client_ca)),
+            ("serve", "cors", serve.cors.as_deref().map(all)),
+            ("serve", "insecure", yes_or_no(serve.insecure)),
+            ("serve", "strict", yes_or_no(serve.strict)),
             ("serve", "max_payload", written(serve.max_payload.as_ref())),
             ("serve", "timeout", written(serve.timeout.as_ref())),
-            ("serve", "access_log", serve.access_log.map(|yes| yes.to_string())),
-            ("serve", "flight_recorder", serve.flight_recorder.clone()),
+            ("serve", "access_log", yes_or_no(serve.access_log)),
+            ("serve", "token_file", word(&serve.token_file)),
+            ("serve", "require_tokens", yes_or_no(serve.require_tokens)),
+            ("serve", "audit_log", word(&serve.audit_log)),
+            ("serve", "flight_recorder", word(&serve.flight_recorder)),
             ("serve", "flight_recorder_size", written(serve.flight_recorder_size.as_ref())),
-            ("serve", "max_connections", serve.max_connections.map(|most| most.to_string())),
-            ("serve", "max_takes_per_client", serve.max_takes_per_client.map(|most| most.to_string())),
+            ("serve", "max_connections", number(serve.max_connections)),
+            ("serve", "max_connections_per_client", number(serve.max_connections_per_client)),
+            ("serve", "max_takes_per_client", number(serve.max_takes_per_client)),
+            ("serve", "client_requests", written(serve.client_requests.as_ref())),
+            ("serve", "client_body_bytes", written(serve.client_body_bytes.as_ref())),
+            ("serve", "trusted_proxy", serve.trusted_proxy.as_deref().map(all)),
+            ("serve", "proxy_header", word(&serve.proxy_header)),
             ("serve", "max_body_memory", written(serve.max_body_memory.as_ref())),
             ("serve", "max_memory", written(serve.max_memory.as_ref())),
             ("serve", "head_timeout", written(serve.head_timeout.as_ref())),
             ("serve", "body_timeout", written(serve.body_timeout.as_ref())),
+            ("serve", "min_body_rate", written(serve.min_body_rate.as_ref())),
             ("serve", "idle_timeout", written(serve.idle_timeout.as_ref())),
+            ("serve", "host", serve.host.clone()),
+            ("serve", "forward_to", serve.forward_to.clone()),
+            ("serve", "push", yes_or_no(serve.push)),
+            ("serve", "push_secret_file", word(&serve.push_secret_file)),
+            ("serve", "push_allow", serve.push_allow.clone()),
+            ("serve", "push_ca", word(&serve.push_ca)),
+            ("serve", "push_concurrency", serve.push_concurrency.map(|most| vec![most.to_string()])),
+            ("serve", "lmstfy", written(serve.lmstfy.as_ref())),
+            ("serve", "lmstfy_admin", written(serve.lmstfy_admin.as_ref())),
+            ("serve", "lmstfy_open", yes_or_no(serve.lmstfy_open)),
+            ("serve", "lmstfy_account", serve.lmstfy_account.clone()),
         ];
-        let settings = settings.map(|(section, name, value)| (section, name, value.map(|value| vec![value])));
-        let forward_to = ("serve", "forward_to", serve.forward_to.clone());
-        let host = ("serve", "host", serve.host.clone());
-        let settings = settings.into_iter().chain([host, forward_to]);
-        settings.filter_map(|(section, name, values)| Some((section, name, values?))).collect()
+        settings.into_iter().filter_map(|(section, name, values)| Some((section, name, values?))).collect()
     }
 }
 
-fn written<T>(text: Option<&Text<T>>) -> Option<String> {
-    text.map(|text| text.0.clone())
+fn written<T>(text: Option<&Text<T>>) -> Option<Vec<String>> {
+    text.map(|text| vec![text.0.clone()])
+}
+
+fn all<T>(texts: &[Text<T>]) -> Vec<String> {
+    texts.iter().map(|text| text.0.clone()).collect()
 }
 
 /// Where a file is looked for.
@@ -148,6 +209,30 @@ impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Text<T> {
     }
 }
 
+impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for OneOrMany<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<OneOrMany<T>, D::Error> {
+        struct Either<T>(PhantomData<T>);
+
+        impl<'de, T: FromStr<Err: Display>> Visitor<'de> for Either<T> {
+            type Value = OneOrMany<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string, or a list of them")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<OneOrMany<T>, E> {
+                Text::deserialize(text.into_deserializer()).map(|text| OneOrMany(vec![text]))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<OneOrMany<T>, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(list)).map(OneOrMany)
+            }
+        }
+
+        deserializer.deserialize_any(Either(PhantomData))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,14 +240,23 @@ mod tests {
     #[test]
     fn reads_every_setting() {
         let text = "redis = 'redis://h/'\nprefix = 'p'\nconnect_timeout = '1s'\nlog_level = 'warn'\n\
-                    log_format = 'json'\ncolor = 'never'\n[serve]\nlisten = '127.0.0.1:0'\ninsecure = true\n\
-                    strict = false\nmax_payload = '2MiB'\ntimeout = '5s'\naccess_log = true\nflight_recorder = 'f'\n\
-                    flight_recorder_size = '1MiB'\nmax_connections = 9\nmax_takes_per_client = 9\n\
+                    log_format = 'json'\ncolor = 'never'\n[serve]\nlisten = ['127.0.0.1:0', 'unix:s']\nunix_mode = '660'\n\
+                    tls_cert = 'c'\ntls_key = 'k'\nclient_ca = 'a'\ncors = ['https://a.example']\ninsecure = true\n\
+                    strict = false\nmax_payload = '2MiB'\ntimeout = '5s'\naccess_log = true\ntoken_file = 't'\n\
+                    require_tokens = true\naudit_log = 'a'\nflight_recorder = 'f'\n\
+                    flight_recorder_size = '1MiB'\nmax_connections = 9\nmax_connections_per_client = 9\n\
+                    max_takes_per_client = 9\nclient_requests = '9/s'\nclient_body_bytes = '9KiB/s'\n\
+                    trusted_proxy = ['10.0.0.0/8']\nproxy_header = 'forwarded'\n\
                     max_body_memory = '9MiB'\nmax_memory = '9MiB'\nhead_timeout = '9s'\nbody_timeout = '9s'\n\
-                    idle_timeout = '9s'\nhost = ['a.example', 'b.example']\nforward_to = ['list:a*', 'stream:b']\n";
+                    min_body_rate = '9KiB/s'\n\
+                    idle_timeout = '9s'\nhost = ['a.example', 'b.example']\nforward_to = ['list:a*', 'stream:b']\n\
+                    push = false\npush_secret_file = 'keys'\npush_allow = ['10.0.0.0/8']\npush_ca = 'ca.pem'\n\
+                    push_concurrency = 9\n\
+                    lmstfy = '127.0.0.1:7777'\nlmstfy_admin = '127.0.0.1:7778'\nlmstfy_open = true\n\
+                    lmstfy_account = ['ann:f']\n";
         let given = File::read(text).unwrap().given();
         let names: Vec<(&str, &str)> = given.iter().map(|given| (given.0, given.1)).collect();
-        let known = crate::settings::SECTIONS;
+        let known = crate::cli::settings::SECTIONS;
         let known = known.iter().flat_map(|(section, names)| names.iter().map(|name| (*section, *name)));
         assert_eq!(names, known.collect::<Vec<_>>());
     }

@@ -33,9 +33,9 @@ const HEADING: Style = Style::new().bold().underline();
 const NAME: Style = Style::new().bold();
 
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Jobs", &["publish", "consume", "job", "list", "cancel", "reschedule", "dead"]),
+    ("Jobs", &["publish", "consume", "job", "list", "cancel", "reschedule", "edit", "release", "dead"]),
     ("Queues", &["queues", "stats", "config", "pause", "resume", "destroy"]),
-    ("Operation", &["serve", "rest", "pump", "doctor", "replay", "trace"]),
+    ("Operation", &["serve", "rest", "pump", "doctor", "import", "replay", "trace"]),
     ("This command line", &["completions", "man"]),
 ];
 

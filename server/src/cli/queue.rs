@@ -2,7 +2,7 @@ use std::fmt;
 
 use delayline_http::{Queue, Sizes};
 
-use crate::table::{Align, Table};
+use crate::cli::table::{Align, Table};
 
 /// Queues as a table of their sizes.
 pub(crate) fn table(queues: &[Queue]) -> Table {
@@ -41,6 +41,9 @@ impl fmt::Display for Told<'_> {
         }
         for (event, count) in queue.counters.named().iter().filter(|(_, count)| *count > 0) {
             writeln!(f, "  {event:<12} {count:>12}")?;
+        }
+        if let Some(state) = &queue.push_state {
+            writeln!(f, "  {:<12} {state}", "push")?;
         }
         writeln!(f, "  {:<12} {}", "config", serde_json::to_string(&queue.config).unwrap_or_default())
     }

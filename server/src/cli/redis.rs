@@ -1,11 +1,13 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use delayline_tokio::redis::parse_redis_url;
-use delayline_tokio::{Client, ClientBuilder, Prefix, Queue, QueueName, Span};
+use delayline_tokio::{Client, ClientBuilder, Error, Prefix, Queue, QueueName, Span};
 
+use crate::cli::nearest;
 use crate::failure::Failure;
-use crate::nearest;
+use crate::service::registry::Registry;
 
 /// How long a command that runs on waits for its Redis, unless it is told otherwise.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -101,6 +103,14 @@ impl Redis {
         self.connect_by(self.patient_builder(), curl).await
     }
 
+    /// Opens what services share beside jobs, since that of a service in memory is not shared; `curl` does the same over HTTP.
+    pub(crate) async fn registry(&self, curl: impl FnOnce() -> String) -> Result<Arc<Registry>, Failure> {
+        let url = self.shared_url().ok_or_else(|| Failure::NoRedis { curl: curl() })?;
+        let prefix: Prefix =
+            self.prefix_at(url).parse().map_err(|error| Failure::Queue(Error::Name(error)))?;
+        Ok(Registry::open(url, &prefix).await?)
+    }
+
     async fn connect_by(
         &self,
         builder: ClientBuilder,
@@ -119,9 +129,19 @@ impl Redis {
         curl: impl FnOnce() -> String,
         work: impl AsyncFnOnce(&Queue) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
+        self.with_client(name, curl, async |_, queue| work(queue).await).await
+    }
+
+    /// [`with_queue`](Redis::with_queue), for work that settles leases too.
+    pub(crate) async fn with_client<T>(
+        &self,
+        name: &QueueName,
+        curl: impl FnOnce() -> String,
+        work: impl AsyncFnOnce(&Client, &Queue) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let client = self.connect(curl).await?;
         let done = match queue(&client, name) {
-            Ok(queue) => work(&queue).await,
+            Ok(queue) => work(&client, &queue).await,
             Err(failure) => Err(failure),
         };
         let done = match done {

@@ -7,9 +7,9 @@ use clap::{ArgMatches, Command};
 use delayline_tokio::redis::parse_redis_url;
 use serde::Serialize;
 
+use crate::cli::file::File;
+use crate::cli::variables;
 use crate::failure::Failure;
-use crate::file::File;
-use crate::variables;
 
 /// The options that a file may give, by the section they are in.
 pub(crate) const SECTIONS: [(&str, &[&str]); 2] = [
@@ -18,22 +18,45 @@ pub(crate) const SECTIONS: [(&str, &[&str]); 2] = [
         "serve",
         &[
             "listen",
+            "unix_mode",
+            "tls_cert",
+            "tls_key",
+            "client_ca",
+            "cors",
             "insecure",
             "strict",
             "max_payload",
             "timeout",
             "access_log",
+            "token_file",
+            "require_tokens",
+            "audit_log",
             "flight_recorder",
             "flight_recorder_size",
             "max_connections",
+            "max_connections_per_client",
             "max_takes_per_client",
+            "client_requests",
+            "client_body_bytes",
+            "trusted_proxy",
+            "proxy_header",
             "max_body_memory",
             "max_memory",
             "head_timeout",
             "body_timeout",
+            "min_body_rate",
             "idle_timeout",
             "host",
             "forward_to",
+            "push",
+            "push_secret_file",
+            "push_allow",
+            "push_ca",
+            "push_concurrency",
+            "lmstfy",
+            "lmstfy_admin",
+            "lmstfy_open",
+            "lmstfy_account",
         ],
     ),
 ];

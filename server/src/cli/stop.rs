@@ -108,7 +108,7 @@ impl Signals {
             _ = self.hung_up.recv() => if self.is_at_terminal {
                 Heard::Stop("SIGHUP")
             } else {
-                Heard::Nothing("SIGHUP", "settings are read at the start only, going on")
+                Heard::Nothing("SIGHUP", "certificates are read again where there is TLS; settings are read at the start only")
             },
             _ = self.user_defined1.recv() => {
                 Heard::Nothing("SIGUSR1", "it saves what `serve --flight-recorder` has recorded, nothing else")

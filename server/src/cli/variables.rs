@@ -3,9 +3,9 @@ use std::env;
 
 use clap::Command;
 
-use crate::exec;
+use crate::cli::exec;
+use crate::cli::nearest;
 use crate::failure::Failure;
-use crate::nearest;
 
 const OURS: &str = "DELAYLINE_";
 

@@ -1,20 +1,24 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use delayline_http::body::PayloadLimit;
 use delayline_http::{Draft, Problem, unpublished};
-use delayline_tokio::{Client, Error, Inspected, JobId, Published, QueueName, Stats};
+use delayline_tokio::{Client, Error, Inspected, JobId, Published, QueueName, Stats, UnixMs};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::sync::{Mutex, Semaphore, watch};
 use tokio::time::timeout;
 
-use crate::forwarding::Forwarding;
-use crate::limits::Patience;
-use crate::peers::Peers;
-use crate::rejection::problem;
-use crate::site::Site;
-use crate::{draft, metrics, recorder};
+use crate::service::audit::Audit;
+use crate::service::forwarding::Forwarding;
+use crate::service::limits::Patience;
+use crate::service::namespaces::Namespaces;
+use crate::service::peers::Peers;
+use crate::service::push::PushStates;
+use crate::service::rejection::problem;
+use crate::service::site::Site;
+use crate::service::tokens::Tokens;
+use crate::service::{draft, metrics, recorder};
 
 const QUEUES_MEASURED: usize = 200;
 const MEASURED_EVERY: Duration = Duration::from_secs(15);
@@ -35,6 +39,10 @@ pub(crate) struct App {
     pub(crate) site: Site,
     pub(crate) peers: Arc<Peers>,
     pub(crate) patience: Patience,
+    pub(crate) tokens: Arc<Tokens>,
+    pub(crate) namespaces: Arc<Namespaces>,
+    pub(crate) audit: Audit,
+    pub(crate) push: PushStates,
     /// For each job of a batch in lines that is on its way.
     pub(crate) lines: Semaphore,
     measured: Mutex<Option<Measured>>,
@@ -46,6 +54,12 @@ struct Measured {
     text: String,
 }
 
+/// This machine's clock.
+fn wall() -> UnixMs {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    UnixMs(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
 impl App {
     pub(crate) fn new(
         client: Client,
@@ -54,6 +68,8 @@ impl App {
         forwarding: Forwarding,
         peers: Arc<Peers>,
         patience: Patience,
+        (tokens, namespaces, audit): (Arc<Tokens>, Arc<Namespaces>, Audit),
+        push: PushStates,
         closing: watch::Receiver<bool>,
     ) -> App {
         let max_payload = PayloadLimit { bytes: max_payload, setting: "--max-payload" };
@@ -64,6 +80,10 @@ impl App {
             site,
             peers,
             patience,
+            tokens,
+            namespaces,
+            audit,
+            push,
             lines: Semaphore::new(LINES_UNDER_WAY),
             measured: Mutex::new(None),
             closing,
@@ -82,6 +102,7 @@ impl App {
     /// Publishes a job.
     pub(crate) async fn publish(&self, queue: &QueueName, draft: Draft) -> Result<Published, Problem> {
         let is_named = draft.id.is_some();
+        self.namespaces.admit(queue, 1, draft.body.len() as u64).await?;
         let queue = self.client.bytes(queue).map_err(problem)?;
         let published = draft::publish(draft, &queue).await;
         published.map_err(|error| unpublished(problem(error), is_named))
@@ -93,6 +114,8 @@ impl App {
         queue: &QueueName,
         drafts: Vec<Draft>,
     ) -> Result<Vec<Result<Published, Problem>>, Problem> {
+        let bytes = drafts.iter().map(|draft| draft.body.len() as u64).sum();
+        self.namespaces.admit(queue, drafts.len() as u64, bytes).await?;
         let queue = self.client.bytes(queue).map_err(problem)?;
         let named: Vec<bool> = drafts.iter().map(|draft| draft.id.is_some()).collect();
         let published =
@@ -126,9 +149,10 @@ impl App {
             .await
             .unwrap_or_else(|_| Err(Error::Unknown { address: self.client.address().to_owned() }));
         let mut text = String::new();
+        metrics::build_info(&mut text);
         metrics::single(&mut text, "delayline_up", "Whether the store answered.", queues.is_ok().into());
         match queues {
-            Ok(queues) => text.push_str(&metrics::render_queues(&queues)),
+            Ok(queues) => text.push_str(&metrics::render_queues(&queues, wall())),
             Err(error) => tracing::warn!(%error, "queues cannot be measured"),
         }
         text

@@ -13,11 +13,13 @@ use futures_util::{Stream, StreamExt, stream};
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
-use crate::app::Shared;
-use crate::limits::Patience;
-use crate::lines::{Line, Lines};
-use crate::peers::{NoRoom, Peer, Peers};
-use crate::rejection::Rejection;
+use crate::service::app::Shared;
+use crate::service::client_address::ClientAddress;
+use crate::service::limits::Patience;
+use crate::service::lines::{Line, Lines};
+use crate::service::pace::{Pace, TooSlow};
+use crate::service::peers::{NoRoom, Peer, Peers};
+use crate::service::rejection::Rejection;
 
 /// How long what is left of a body is read that nobody wants: until then its sender may not look for the answer.
 const LINGER: Duration = Duration::from_secs(2);
@@ -33,7 +35,9 @@ pub(crate) struct Inbound {
     /// Its sender waits to be told to go on.
     is_held_back: bool,
     peer: Arc<Peer>,
-    patience: Duration,
+    pace: Pace,
+    /// Who counts its bytes as they come: of a body that does not say how many it has.
+    meter: Option<(Arc<Peers>, ClientAddress)>,
     /// How many bytes were read since others had their turn.
     turn: usize,
 }
@@ -41,7 +45,7 @@ pub(crate) struct Inbound {
 /// Why a body was not read.
 pub(crate) enum Unread {
     TooLarge,
-    TooSlow(Duration),
+    TooSlow(TooSlow),
     NoRoom,
     Broken(axum::Error),
 }
@@ -51,10 +55,7 @@ impl Unread {
     pub(crate) fn problem(self, too_large: impl FnOnce() -> Problem) -> Problem {
         match self {
             Unread::TooLarge => too_large(),
-            Unread::TooSlow(patience) => {
-                let detail = format!("no byte of the body came for {patience:?}: send it without pauses");
-                Problem::new(408, "body_timeout", detail)
-            }
+            Unread::TooSlow(slow) => Problem::new(408, "body_timeout", slow),
             Unread::NoRoom => Problem::busy(
                 "bodies take all the memory that they may, as --max-body-memory says: try again, or send less at once",
             ),
@@ -75,12 +76,14 @@ impl FromRequest<Shared> for Inbound {
 impl Inbound {
     /// The body of a request that came over one of the connections.
     pub(crate) fn of(parts: &Parts, body: Body, peers: &Arc<Peers>, patience: Patience) -> Inbound {
+        let client = parts.extensions.get().copied().filter(|_| body.size_hint().exact().is_none());
         Inbound {
+            meter: client.map(|client| (Arc::clone(peers), client)),
             announced: body.size_hint().lower(),
             is_held_back: parts.headers.contains_key(header::EXPECT),
             chunks: body.into_data_stream(),
             peer: peers.of(parts),
-            patience: patience.body,
+            pace: Pace::new(patience),
             turn: 0,
         }
     }
@@ -125,11 +128,6 @@ impl Inbound {
         self.peer.holds(bytes).await.map_err(|NoRoom| Unread::NoRoom)
     }
 
-    /// None of it stays in memory.
-    pub(crate) fn releases(&self) {
-        self.peer.releases();
-    }
-
     /// What comes next, unless it does not come.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Unread> {
         if self.turn >= TURN {
@@ -137,11 +135,16 @@ impl Inbound {
             yield_now().await;
         }
         let reading = self.peer.reads();
-        let chunk = timeout(self.patience, self.chunks.next()).await;
+        let chunk = self.pace.keep(self.chunks.next()).await;
         drop(reading);
-        let chunk = chunk.map_err(|_| Unread::TooSlow(self.patience))?;
-        self.turn += chunk.as_ref().map_or(0, |chunk| chunk.as_ref().map_or(0, Bytes::len));
-        chunk.transpose().map_err(Unread::Broken)
+        let chunk = chunk.map_err(Unread::TooSlow)?.transpose().map_err(Unread::Broken)?;
+        let bytes = chunk.as_ref().map_or(0, Bytes::len);
+        self.turn += bytes;
+        self.pace.came(bytes);
+        if let Some((peers, client)) = &self.meter {
+            peers.sends(*client, bytes as u64);
+        }
+        Ok(chunk)
     }
 
     /// The lines of the body, as they come. Whoever gets one lets go of its bytes.
@@ -174,10 +177,15 @@ impl Inbound {
         self.whole(DOCUMENT_BYTES).await.map_err(|unread| unread.problem(document_too_large))
     }
 
+    /// No body.
+    pub(crate) async fn none(self) -> Result<Bytes, Problem> {
+        self.whole(0).await.map_err(|unread| unread.problem(unexpected))
+    }
+
     /// Reads on for a while, beside the answer, so that a sender who writes first and reads then comes to read it. One that
     /// waits to be told to go on reads already.
-    fn linger(mut self) {
-        if self.is_held_back {
+    pub(crate) fn linger(mut self) {
+        if self.is_held_back || self.chunks.is_end_stream() {
             return;
         }
         let serving = self.peer.also_serves();
@@ -201,7 +209,7 @@ impl FromRequest<Shared> for Empty {
 
     async fn from_request(request: Request, app: &Shared) -> Result<Empty, Rejection> {
         let Ok(body) = Inbound::from_request(request, app).await;
-        body.whole(0).await.map_err(|unread| unread.problem(unexpected))?;
+        body.none().await?;
         Ok(Empty)
     }
 }

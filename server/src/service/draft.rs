@@ -27,5 +27,8 @@ pub(crate) fn publish(draft: Draft, queue: &Queue) -> Publish {
     if let Some(content_type) = draft.content_type {
         publish = publish.content_type(content_type);
     }
+    if let Some(trace) = draft.trace {
+        publish = publish.trace(trace);
+    }
     draft.headers.into_iter().fold(publish, |publish, (name, value)| publish.header(name, value))
 }

@@ -1,3 +1,4 @@
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -6,7 +7,9 @@ use clap::Args;
 use delayline_tokio::Span;
 
 use crate::failure::Failure;
-use crate::peers::Peers;
+use crate::service::peers::{PeerLimits, Peers};
+use crate::service::proxies::{Proxies, ProxyHeader, TrustedProxy};
+use crate::service::rate::{RateLimit, RateLimitError};
 
 /// The most connections, whatever the number of descriptors: each takes some 20 KiB.
 const CONNECTIONS_MAX: usize = 16_384;
@@ -20,10 +23,32 @@ pub(crate) struct Limits {
     /// The most connections at once; unless given, what file descriptors allow, and at most 16384
     #[arg(long, value_name = "N", env = "DELAYLINE_MAX_CONNECTIONS")]
     max_connections: Option<usize>,
-    /// The most takes of one IP address that wait at once, and at most half of the connections; behind a proxy all clients
-    /// have one address
+    /// The most connections of one IP address, except those of a trusted proxy; as many as there may be unless given
+    #[arg(long, value_name = "N", env = "DELAYLINE_MAX_CONNECTIONS_PER_CLIENT")]
+    max_connections_per_client: Option<usize>,
+    /// The most takes of one IP address that wait at once, and at most half of the connections; behind a proxy that is not
+    /// trusted all clients have one address
     #[arg(long, value_name = "N", default_value = "1024", env = "DELAYLINE_MAX_TAKES_PER_CLIENT")]
     max_takes_per_client: usize,
+    /// The most requests of one IP address in a second, as in 100/s or "100/s burst 500"
+    #[arg(long, value_name = "RATE", env = "DELAYLINE_CLIENT_REQUESTS")]
+    client_requests: Option<RateLimit>,
+    /// The most bytes of bodies from one IP address in a second, as in 1MiB/s or "1MiB/s burst 16MiB"
+    #[arg(long, value_name = "RATE", env = "DELAYLINE_CLIENT_BODY_BYTES")]
+    client_body_bytes: Option<ByteRateLimit>,
+    /// A proxy that is believed to say for which address it asks: an IP address, a CIDR, or unix for the Unix socket; more
+    /// with commas
+    #[arg(long, value_name = "CIDR", value_delimiter = ',', env = "DELAYLINE_TRUSTED_PROXY")]
+    trusted_proxy: Vec<TrustedProxy>,
+    /// The header by which trusted proxies say it: the one that they set themselves, whatever their clients send
+    #[arg(
+        long,
+        value_name = "HEADER",
+        value_enum,
+        default_value = "x-forwarded-for",
+        env = "DELAYLINE_PROXY_HEADER"
+    )]
+    proxy_header: ProxyHeader,
     /// The most bytes of bodies in memory, of all requests together
     #[arg(long, value_name = "SIZE", default_value = "192MiB", env = "DELAYLINE_MAX_BODY_MEMORY")]
     max_body_memory: ByteSize,
@@ -36,6 +61,9 @@ pub(crate) struct Limits {
     /// How long a body may make no progress, of a request or of an answer
     #[arg(long, value_name = "TIME", default_value = "10s", env = "DELAYLINE_BODY_TIMEOUT")]
     body_timeout: Span,
+    /// The fewest bytes a second of a body, once it has been waited for as long as --body-timeout; 0 for any
+    #[arg(long, value_name = "RATE", default_value = "1KiB/s", env = "DELAYLINE_MIN_BODY_RATE")]
+    min_body_rate: MinBodyRate,
     /// How long a connection may be without a request; longer than a proxy in front keeps its own
     #[arg(long, value_name = "TIME", default_value = "75s", env = "DELAYLINE_IDLE_TIMEOUT")]
     idle_timeout: Span,
@@ -51,21 +79,61 @@ pub(crate) struct Patience {
     pub(crate) header: Duration,
     /// For any byte of a body, or for room to write any.
     pub(crate) body: Duration,
+    /// The fewest bytes of a body that a second of waiting is worth, once `body` is over; 0 for any.
+    pub(crate) min_body_rate: u32,
     /// For a request.
     pub(crate) idle: Duration,
+}
+
+/// A rate limit of bytes, written with units: `1MiB/s burst 16MiB`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ByteRateLimit(RateLimit);
+
+/// Bytes a second, written with units: `1KiB/s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MinBodyRate(u32);
+
+impl FromStr for ByteRateLimit {
+    type Err = RateLimitError;
+
+    fn from_str(text: &str) -> Result<ByteRateLimit, RateLimitError> {
+        RateLimit::parse(text, bytes).map(ByteRateLimit)
+    }
+}
+
+impl FromStr for MinBodyRate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<MinBodyRate, String> {
+        let rate = text.strip_suffix("/s").filter(|_| text != "0/s").or((text == "0").then_some("0"));
+        let rate = rate.and_then(bytes).and_then(|bytes| u32::try_from(bytes).ok());
+        rate.map(MinBodyRate).ok_or_else(|| {
+            let text: String = text.chars().take(80).collect();
+            format!("{text:?} is no rate of bodies: write so many bytes a second, as in 1KiB/s, or 0")
+        })
+    }
+}
+
+fn bytes(text: &str) -> Option<u64> {
+    text.trim().parse::<ByteSize>().ok().map(|size| size.as_u64())
 }
 
 impl Default for Patience {
     fn default() -> Patience {
         let (header, body) = (Duration::from_secs(10), Duration::from_secs(10));
-        Patience { header, body, idle: Duration::from_secs(75) }
+        Patience { header, body, min_body_rate: 1 << 10, idle: Duration::from_secs(75) }
     }
 }
 
 impl Limits {
     pub(crate) fn patience(&self) -> Patience {
         let of = |span: Span| Duration::from_millis(span.0);
-        Patience { header: of(self.head_timeout), body: of(self.body_timeout), idle: of(self.idle_timeout) }
+        Patience {
+            header: of(self.head_timeout),
+            body: of(self.body_timeout),
+            min_body_rate: self.min_body_rate.0,
+            idle: of(self.idle_timeout),
+        }
     }
 
     /// Checks what the command line does not.
@@ -86,8 +154,13 @@ impl Limits {
                 return refused(option, "1MiB at least");
             }
         }
-        if self.max_connections.is_some_and(|most| most == 0) {
-            return refused("max-connections", "1 at least");
+        for (option, most) in [
+            ("max-connections", self.max_connections),
+            ("max-connections-per-client", self.max_connections_per_client),
+        ] {
+            if most == Some(0) {
+                return refused(option, "1 at least");
+            }
         }
         Ok(())
     }
@@ -98,7 +171,15 @@ impl Limits {
         let connections = max_connections(self.max_connections);
         // The takes of one client, which no other can make way for, leave half of the connections to others.
         let takes = self.max_takes_per_client.min((connections / 2).max(1));
-        Peers::new(connections, body_memory, takes)
+        Peers::new(PeerLimits {
+            max_connections: connections,
+            max_connections_per_client: self.max_connections_per_client,
+            max_body_memory: body_memory,
+            max_takes_per_client: takes,
+            requests: self.client_requests,
+            body_bytes: self.client_body_bytes.map(|ByteRateLimit(limit)| limit),
+            proxies: Proxies::new(self.trusted_proxy.clone(), self.proxy_header),
+        })
     }
 
     pub(crate) fn max_memory(&self) -> usize {
@@ -130,4 +211,25 @@ fn raise_descriptors() -> Option<usize> {
 #[cfg(windows)]
 fn raise_descriptors() -> Option<usize> {
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_of_bytes_are_written_with_units() {
+        let limit = |text: &str| text.parse::<ByteRateLimit>().map(|ByteRateLimit(limit)| limit);
+        assert_eq!(limit("1MiB/s burst 16MiB"), RateLimit::new(1 << 20, 16 << 20));
+        assert_eq!(limit("500/s"), RateLimit::new(500, 500));
+        for wrong in ["1MiB", "1MiB/s burst much", "fast/s"] {
+            assert!(matches!(limit(wrong), Err(RateLimitError::Unreadable(_))), "{wrong}");
+        }
+        for (text, rate) in [("1KiB/s", 1 << 10), ("0", 0), ("300/s", 300)] {
+            assert_eq!(text.parse(), Ok(MinBodyRate(rate)));
+        }
+        for wrong in ["", "1KiB", "-1/s", "8GiB/s", "0/s"] {
+            assert!(wrong.parse::<MinBodyRate>().is_err(), "{wrong}");
+        }
+    }
 }

@@ -3,30 +3,53 @@
 mod bodies;
 mod connections;
 mod handout;
+mod rates;
 mod takes;
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use tokio::io::Interest;
-use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 pub(crate) use self::bodies::NoRoom;
 pub(crate) use self::handout::Handout;
+pub(crate) use self::rates::TooFast;
 pub(crate) use self::takes::TooManyTakes;
 
 use self::bodies::Bodies;
 use self::connections::Connections;
+use self::rates::Rates;
 use self::takes::Takes;
+use crate::service::client_address::ClientAddress;
+use crate::service::proxies::Proxies;
+use crate::service::rate::RateLimit;
+use crate::service::socket::Socket;
 
 /// How often a connection is looked at that has sent more than was asked for.
 const LOOKED_AT_EVERY: Duration = Duration::from_secs(1);
 /// Which part of all connections is closed at once, where there is no room: looking for them costs less each.
 const CLOSED_AT_ONCE: usize = 64;
+
+/// What clients may take of what all share.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PeerLimits {
+    pub(crate) max_connections: usize,
+    /// Those of a trusted proxy do not count.
+    pub(crate) max_connections_per_client: Option<usize>,
+    /// In bytes.
+    pub(crate) max_body_memory: usize,
+    pub(crate) max_takes_per_client: usize,
+    /// The requests of one client.
+    pub(crate) requests: Option<RateLimit>,
+    /// The bytes of one client's bodies.
+    pub(crate) body_bytes: Option<RateLimit>,
+    pub(crate) proxies: Proxies,
+}
 
 /// The connections of a service.
 pub(crate) struct Peers {
@@ -34,16 +57,20 @@ pub(crate) struct Peers {
     connected: Mutex<Connections>,
     numbers: AtomicU64,
     max_connections: usize,
+    max_connections_per_client: Option<usize>,
     bodies: Bodies,
     takes: Takes,
+    rates: Rates,
+    proxies: Proxies,
 }
 
 /// A connection, or a request that came over none.
 pub(crate) struct Peer {
     peers: Arc<Peers>,
     number: u64,
-    client: Option<IpAddr>,
-    stream: Option<Arc<TcpStream>>,
+    /// Who is at the other end: a client, or a proxy.
+    from: Option<ClientAddress>,
+    socket: Option<Arc<Socket>>,
     /// When a byte last went over it, in milliseconds since the service began.
     active_ms: AtomicU64,
     /// How many requests have come.
@@ -66,19 +93,52 @@ pub(crate) struct Serving(Arc<Peer>);
 /// A request waits for its body until this is dropped.
 pub(crate) struct Reading<'a>(&'a Peer);
 
+/// Why there is no room for a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Crowded {
+    /// Nobody has room.
+    All,
+    /// The client has so many.
+    Client(usize),
+}
+
+impl Crowded {
+    pub(crate) fn code(self) -> &'static str {
+        match self {
+            Crowded::All => "too_many_connections",
+            Crowded::Client(_) => "too_many_connections_of_client",
+        }
+    }
+}
+
+impl fmt::Display for Crowded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Crowded::All => f.write_str(
+                "all connections are in use by requests that wait for the service: try again, or raise \
+                 --max-connections",
+            ),
+            Crowded::Client(most) => write!(
+                f,
+                "this address has {most} connections, and more it may not have: keep them and use them again, or raise \
+                 --max-connections-per-client; a proxy is named by --trusted-proxy"
+            ),
+        }
+    }
+}
+
 impl Peers {
-    pub(crate) fn new(
-        max_connections: usize,
-        max_body_memory: usize,
-        max_takes_per_client: usize,
-    ) -> Arc<Peers> {
+    pub(crate) fn new(limits: PeerLimits) -> Arc<Peers> {
         Arc::new(Peers {
             begun: Instant::now(),
             connected: Mutex::default(),
             numbers: AtomicU64::new(0),
-            max_connections,
-            bodies: Bodies::new(max_body_memory),
-            takes: Takes::new(max_takes_per_client),
+            max_connections: limits.max_connections,
+            max_connections_per_client: limits.max_connections_per_client,
+            bodies: Bodies::new(limits.max_body_memory),
+            takes: Takes::new(limits.max_takes_per_client),
+            rates: Rates::new(limits.requests, limits.body_bytes),
+            proxies: limits.proxies,
         })
     }
 
@@ -88,16 +148,16 @@ impl Peers {
     }
 
     /// A peer on a connection that has just been made.
-    pub(crate) fn connecting(self: &Arc<Peers>, stream: Arc<TcpStream>, from: SocketAddr) -> Arc<Peer> {
-        self.peer(Some(stream), Some(client(from.ip())))
+    pub(crate) fn connecting(self: &Arc<Peers>, socket: Arc<Socket>, from: ClientAddress) -> Arc<Peer> {
+        self.peer(Some(socket), Some(from))
     }
 
-    fn peer(self: &Arc<Peers>, stream: Option<Arc<TcpStream>>, client: Option<IpAddr>) -> Arc<Peer> {
+    fn peer(self: &Arc<Peers>, socket: Option<Arc<Socket>>, from: Option<ClientAddress>) -> Arc<Peer> {
         let peer = Peer {
             peers: Arc::clone(self),
             number: self.numbers.fetch_add(1, Relaxed),
-            client,
-            stream,
+            from,
+            socket,
             active_ms: AtomicU64::new(0),
             requests: AtomicU32::new(0),
             served: AtomicU32::new(0),
@@ -117,13 +177,20 @@ impl Peers {
 
     /// Makes room for one more connection from there, if need be by closing some that the service does nothing for: of the
     /// client that has most, and not of one that has fewer than the one that comes.
-    pub(crate) fn make_room(&self, from: SocketAddr) -> bool {
+    pub(crate) fn make_room(&self, from: ClientAddress) -> Result<(), Crowded> {
         let mut connected = self.connected();
-        if connected.len() < self.max_connections {
-            return true;
+        let own = connected.of_client(from.counted());
+        if let Some(most) = self.max_connections_per_client.filter(|most| own >= *most)
+            && !self.proxies.trusts(from)
+        {
+            return Err(Crowded::Client(most));
         }
-        let own = connected.of_client(client(from.ip()));
-        connected.close_some(own, (self.max_connections / CLOSED_AT_ONCE).max(1))
+        if connected.len() < self.max_connections
+            || connected.close_some(own, (self.max_connections / CLOSED_AT_ONCE).max(1))
+        {
+            return Ok(());
+        }
+        Err(Crowded::All)
     }
 
     /// Makes room for whoever comes, though there are fewer connections than there may be.
@@ -158,6 +225,11 @@ impl Peer {
         self.active_ms.store(self.peers.now_ms(), Relaxed);
     }
 
+    /// Whom its connection counts for.
+    fn counted(&self) -> Option<ClientAddress> {
+        self.from.map(ClientAddress::counted)
+    }
+
     fn silent_ms(&self) -> u64 {
         self.peers.now_ms().saturating_sub(self.active_ms.load(Relaxed))
     }
@@ -165,6 +237,16 @@ impl Peer {
     /// How many requests have come over it.
     pub(crate) fn requests(&self) -> u32 {
         self.requests.load(Relaxed)
+    }
+
+    /// For whom a request is made that has these headers; nobody can tell of one that came over no connection.
+    pub(crate) fn client(&self, headers: &HeaderMap) -> Option<ClientAddress> {
+        self.from.map(|from| self.peers.proxies.client(from, headers))
+    }
+
+    /// Whether it came by a Unix socket, which no web page reaches by itself.
+    pub(crate) fn is_at_unix_socket(&self) -> bool {
+        self.from == Some(ClientAddress::Unix)
     }
 
     /// Whether a request is under way.
@@ -209,21 +291,13 @@ impl Peer {
     /// Ends when the client has closed its side of the connection, even if it has sent more before, which hides that from
     /// whoever only reads what is next.
     pub(crate) async fn gone(&self) {
-        let Some(stream) = &self.stream else { return std::future::pending().await };
-        while let Ok(ready) = stream.ready(Interest::READABLE).await {
+        let Some(socket) = &self.socket else { return std::future::pending().await };
+        while let Ok(ready) = socket.ready(Interest::READABLE).await {
             if ready.is_read_closed() {
                 return;
             }
             tokio::time::sleep(LOOKED_AT_EVERY).await;
         }
-    }
-}
-
-/// Whom an address counts as: of IPv6 each network of one site, since whoever has one address there has 2^64.
-fn client(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
-        address @ IpAddr::V4(_) => address,
     }
 }
 
@@ -242,22 +316,5 @@ impl Drop for Serving {
 impl Drop for Reading<'_> {
     fn drop(&mut self) {
         self.0.reading.fetch_sub(1, Relaxed);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_client_is_an_address_or_a_network_of_ipv6() {
-        for (address, counts_as) in [
-            ("10.1.2.3", "10.1.2.3"),
-            ("::ffff:10.1.2.3", "10.1.2.3"),
-            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
-            ("::1", "::"),
-        ] {
-            assert_eq!(client(address.parse().unwrap()), counts_as.parse::<IpAddr>().unwrap());
-        }
     }
 }

@@ -7,7 +7,7 @@ use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, Promet
 use metrics_util::MetricKindMask;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::metrics;
+use crate::service::metrics;
 
 const SECONDS: [f64; 14] =
     [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0];

@@ -1,9 +1,10 @@
+use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use delayline_http::Problem;
 use delayline_tokio::Error;
 
-use crate::access::Refused;
+use crate::service::access::Refused;
 
 /// A problem, as axum's handlers and extractors answer it.
 #[derive(Debug)]
@@ -53,7 +54,7 @@ pub(crate) fn problem(error: Error) -> Problem {
 
 /// An answer as axum sends it.
 pub(crate) fn respond(answer: delayline_http::Response) -> Response {
-    let mut response = answer.body.into_response();
+    let mut response = Response::new(Body::from(answer.body));
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
     for (name, value) in answer.headers {

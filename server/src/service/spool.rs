@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, stream};
 use tokio::sync::Notify;
 
-use crate::peers::Peer;
+use crate::service::peers::Peer;
 
 /// The most bytes of an answer that wait to be read.
 const MOST: usize = 64 << 20;

@@ -8,6 +8,7 @@ use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::limits::RequestLimits;
 use super::refusal::Refusal;
 
 /// What blocks or changes the connection, which all requests share, or stops Redis.
@@ -77,10 +78,6 @@ const FOR_DATA: &str = "\
 
 static IS_FOR_DATA: LazyLock<HashSet<&str>> = LazyLock::new(|| FOR_DATA.split(' ').collect());
 
-/// The most commands of a request, and words of all of them.
-const COMMANDS: usize = 10_000;
-const WORDS: usize = 100_000;
-
 /// The most arrays and objects inside of each other, as in other JSON. Each that is skipped takes memory until it ends.
 const LEVELS: usize = 128;
 
@@ -98,13 +95,13 @@ impl Command {
     }
 
     /// Reads one from JSON.
-    pub(crate) fn one(json: &[u8]) -> serde_json::Result<Command> {
-        read(json, Words(&mut Room::of(json)))
+    pub(super) fn one(json: &[u8], limits: RequestLimits) -> serde_json::Result<Command> {
+        read(json, Words(&mut Room::of(json, limits)))
     }
 
     /// Reads several from JSON.
-    pub(crate) fn several(json: &[u8]) -> serde_json::Result<Vec<Command>> {
-        read(json, Several(&mut Room::of(json)))
+    pub(super) fn several(json: &[u8], limits: RequestLimits) -> serde_json::Result<Vec<Command>> {
+        read(json, Several(&mut Room::of(json, limits)))
     }
 
     /// Refuses what cannot be sent over a connection that is shared, and what only admins do unless that is allowed.
@@ -113,6 +110,9 @@ impl Command {
         let name = words.next().ok_or(Refusal::Empty)?;
         let name = String::from_utf8_lossy(name).to_ascii_uppercase();
         let blocks = matches!(&*name, "XREAD" | "XREADGROUP") && waits(words.clone());
+        if matches!(&*name, "SUBSCRIBE" | "PSUBSCRIBE") {
+            return Err(Refusal::NoEventStream);
+        }
         if blocks || UNAVAILABLE.contains(&&*name) {
             return Err(Refusal::Unavailable(name));
         }
@@ -148,15 +148,16 @@ fn waits<'a>(arguments: impl Iterator<Item = &'a [u8]>) -> bool {
 struct Room<'de> {
     commands: usize,
     words: usize,
+    limits: RequestLimits,
     /// What a command is made of, in JSON: each command has it for itself while it is read.
     command: Vec<&'de str>,
 }
 
 impl Room<'_> {
-    fn of(json: &[u8]) -> Room<'_> {
+    fn of(json: &[u8], limits: RequestLimits) -> Room<'_> {
         // A word has at least a byte, and one before it.
-        let command = Vec::with_capacity(WORDS.min(json.len() / 2));
-        Room { commands: COMMANDS, words: WORDS, command }
+        let command = Vec::with_capacity(limits.words.min(json.len() / 2));
+        Room { commands: limits.commands, words: limits.words, limits, command }
     }
 }
 
@@ -212,7 +213,7 @@ impl<'de> Visitor<'de> for Several<'_, 'de> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Vec<Command>, A::Error> {
         let mut commands = Vec::new();
         while let Some(command) = array.next_element_seed(Words(self.0))? {
-            take(&mut self.0.commands, COMMANDS, "commands")?;
+            take(&mut self.0.commands, self.0.limits.commands, "commands")?;
             commands.push(command);
         }
         Ok(commands)
@@ -239,7 +240,7 @@ impl<'de> Visitor<'de> for Words<'_, 'de> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Command, A::Error> {
         let words = &mut self.0.command;
         while let Some(json) = array.next_element::<&RawValue>()? {
-            take(&mut self.0.words, WORDS, "words")?;
+            take(&mut self.0.words, self.0.limits.words, "words")?;
             words.push(json.get());
         }
         // Room for all of them at once: what grows is for a while there twice.
@@ -276,13 +277,18 @@ impl PartialEq for Command {
 mod tests {
     use super::*;
 
+    const COMMANDS: usize = 10_000;
+    const WORDS: usize = 100_000;
+    const LIMITS: RequestLimits =
+        RequestLimits { bytes: 1 << 20, commands: COMMANDS, words: WORDS, answer_bytes: 1 << 20 };
+
     fn words(words: &[&str]) -> Command {
         Command::new(words)
     }
 
     #[test]
     fn words_are_strings_numbers_and_booleans() {
-        let read = |json: &str| Command::one(json.as_bytes()).map_err(|error| error.to_string());
+        let read = |json: &str| Command::one(json.as_bytes(), LIMITS).map_err(|error| error.to_string());
         for (json, expected) in [
             (r#"["SET","k","v"]"#, &["SET", "k", "v"][..]),
             (r#"[ "SET", "k\u00e9\n", "日本 🎉", "" ]"#, &["SET", "ké\n", "日本 🎉", ""]),
@@ -378,22 +384,25 @@ mod tests {
     #[test]
     fn more_than_the_room_is_refused_while_it_is_read() {
         let several = |one: &str, times: usize| format!("[{}]", vec![one; times].join(","));
-        assert_eq!(Command::several(several(r#"["A"]"#, COMMANDS).as_bytes()).unwrap().len(), COMMANDS);
+        assert_eq!(
+            Command::several(several(r#"["A"]"#, COMMANDS).as_bytes(), LIMITS).unwrap().len(),
+            COMMANDS
+        );
         for (json, says) in [
             (several(r#"["A"]"#, COMMANDS + 1), "it has more than 10000 commands"),
             (several("[]", COMMANDS + 1), "it has more than 10000 commands"),
             (several(&several("1", WORDS / 100), 101), "it has more than 100000 words"),
         ] {
-            let why = Command::several(json.as_bytes()).unwrap_err().to_string();
+            let why = Command::several(json.as_bytes(), LIMITS).unwrap_err().to_string();
             assert!(why.starts_with(says), "{why}");
         }
         let deep = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
-        let why = |levels: usize| Command::one(deep(levels).as_bytes()).unwrap_err().to_string();
+        let why = |levels: usize| Command::one(deep(levels).as_bytes(), LIMITS).unwrap_err().to_string();
         assert!(why(LEVELS).contains("a string, a number or a boolean"), "{}", why(LEVELS));
         assert_eq!(why(LEVELS + 1), "it has more than 128 arrays inside of each other");
         let text = format!(r#"["SET","k","\\\"{}"]"#, "[".repeat(LEVELS + 1));
-        assert!(Command::one(text.as_bytes()).is_ok(), "what is in a text is no level");
-        assert!(Command::one(several("1", WORDS).as_bytes()).is_ok());
-        assert!(Command::one(several("1", WORDS + 1).as_bytes()).is_err());
+        assert!(Command::one(text.as_bytes(), LIMITS).is_ok(), "what is in a text is no level");
+        assert!(Command::one(several("1", WORDS).as_bytes(), LIMITS).is_ok());
+        assert!(Command::one(several("1", WORDS + 1).as_bytes(), LIMITS).is_err());
     }
 }

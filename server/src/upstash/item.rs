@@ -3,6 +3,8 @@ use delayline_tokio::redis::{ServerError, Value};
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 
+use super::refusal::Refusal;
+
 /// Beyond it, JavaScript's numbers skip some.
 const EXACT: u64 = 1 << 53;
 
@@ -38,8 +40,12 @@ impl<'a> Item<'a> {
         }
     }
 
-    pub(crate) fn is_error(&self) -> bool {
-        matches!(self, Item::Error(_))
+    /// What came of a command, which may have been refused.
+    pub(super) fn of(reply: &'a Result<Value, Refusal>, encoding: Encoding) -> Item<'a> {
+        match reply {
+            Ok(value) => Item::new(value, encoding),
+            Err(refusal) => Item::Error(refusal.to_string()),
+        }
     }
 }
 

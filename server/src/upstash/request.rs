@@ -1,14 +1,12 @@
 use axum::http::Uri;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use percent_encoding::percent_decode_str;
 
 use super::command::Command;
+use super::limits::RequestLimits;
 use super::refusal::Refusal;
 use super::token::Token;
-use crate::body::Inbound;
-
-/// The most bytes of a request, as on most plans of Upstash.
-const LIMIT: usize = 10 << 20;
+use crate::service::body::{Inbound, Unread};
 
 /// What a request asks for.
 #[derive(Debug)]
@@ -23,42 +21,45 @@ pub(crate) enum Request {
 
 impl Request {
     /// Reads the path: what it names is read from the body, or else it is a command itself.
-    pub(crate) fn read(uri: &Uri, body: Bytes) -> Result<Request, Refusal> {
+    pub(super) fn read(uri: &Uri, body: Bytes, limits: RequestLimits) -> Result<Request, Refusal> {
         match uri.path() {
             "/" if body.is_empty() => Err(Refusal::Empty),
-            "/" => command(&body).map(Request::One),
-            "/pipeline" => commands(&body).map(Request::Pipeline),
-            "/multi-exec" => commands(&body).map(Request::Transaction),
+            "/" => command(&body, limits).map(Request::One),
+            "/pipeline" => commands(&body, limits).map(Request::Pipeline),
+            "/multi-exec" => commands(&body, limits).map(Request::Transaction),
             path => Ok(Request::One(in_path(path, uri.query().unwrap_or_default(), body))),
         }
     }
-}
 
-/// The whole body. One that is too large is read to its end too, else its sender might never read why it is refused.
-pub(crate) async fn whole(mut body: Inbound) -> Result<Bytes, Refusal> {
-    // Room for the whole at once: what grows is for a while there twice.
-    let (mut read, mut bytes) = (BytesMut::with_capacity(body.announced().min(LIMIT)), 0);
-    while let Some(chunk) = body.next().await? {
-        bytes += chunk.len();
-        if bytes <= LIMIT {
-            body.holds(chunk.len()).await?;
-            read.extend_from_slice(&chunk);
-        } else {
-            read = BytesMut::new();
-            body.releases();
+    /// How many commands it has.
+    pub(super) fn commands(&self) -> usize {
+        match self {
+            Request::One(_) => 1,
+            Request::Pipeline(commands) | Request::Transaction(commands) => commands.len(),
         }
     }
-    if bytes > LIMIT { Err(Refusal::TooLarge { limit: LIMIT, bytes }) } else { Ok(read.freeze()) }
 }
 
-fn command(body: &[u8]) -> Result<Command, Refusal> {
+/// The whole body, if it has at most `limit` bytes. Of one that has more, a part is read for nothing, so that its sender comes
+/// to read the answer.
+pub(super) async fn whole(body: Inbound, limit: usize) -> Result<Bytes, Refusal> {
+    let announced = body.announced();
+    body.whole(limit).await.map_err(|unread| match unread {
+        Unread::TooLarge => Refusal::TooLarge { limit, bytes: announced.max(limit + 1) },
+        Unread::TooSlow(patience) => Refusal::Slow(patience),
+        Unread::NoRoom => Refusal::NoRoom,
+        Unread::Broken(error) => Refusal::Broken(error),
+    })
+}
+
+fn command(body: &[u8], limits: RequestLimits) -> Result<Command, Refusal> {
     let expected = r#"a command, like ["GET","key"]"#;
-    Command::one(body).map_err(|why| Refusal::Json { expected, why })
+    Command::one(body, limits).map_err(|why| Refusal::Json { expected, why })
 }
 
-fn commands(body: &[u8]) -> Result<Vec<Command>, Refusal> {
+fn commands(body: &[u8], limits: RequestLimits) -> Result<Vec<Command>, Refusal> {
     let expected = r#"commands, like [["GET","key"]]"#;
-    let commands = Command::several(body).map_err(|why| Refusal::Json { expected, why })?;
+    let commands = Command::several(body, limits).map_err(|why| Refusal::Json { expected, why })?;
     if commands.is_empty() { Err(Refusal::NoCommands) } else { Ok(commands) }
 }
 
@@ -78,7 +79,8 @@ mod tests {
     use super::*;
 
     fn read(uri: &str, body: &[u8]) -> Result<Request, Refusal> {
-        Request::read(&uri.parse().unwrap(), Bytes::copy_from_slice(body))
+        let limits = RequestLimits { bytes: 1 << 20, commands: 9, words: 99, answer_bytes: 1 << 20 };
+        Request::read(&uri.parse().unwrap(), Bytes::copy_from_slice(body), limits)
     }
 
     fn words(words: &[&[u8]]) -> Command {

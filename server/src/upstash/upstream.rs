@@ -9,16 +9,17 @@ use delayline_tokio::redis::{
     Value, cmd,
 };
 use delayline_tokio::{AddressError, Error, Span, tuned};
-use tokio::sync::Mutex;
-use tokio::time::timeout;
+use tokio::sync::{Mutex, watch};
+use tokio::time::{timeout, timeout_at};
 
 use super::item::said;
 use super::refusal::Refusal;
 use super::rescue::Rescue;
+use super::subscriptions::{Source, Subscriptions};
 use crate::failure::Failure;
-use crate::seldom::Seldom;
+use crate::service::seldom::Seldom;
 
-/// How long a request waits for a connection to be made.
+/// How long a request waits for a connection to be made, if it may wait so long at all.
 const ATTEMPT: Duration = Duration::from_secs(2);
 /// How long it waits at the start until it tries again to connect.
 const AGAIN: Duration = Duration::from_millis(250);
@@ -34,6 +35,8 @@ pub(crate) struct Upstream {
     is_away: AtomicBool,
     rescue: Arc<Rescue>,
     seldom: Seldom,
+    /// How often the server was left since it had become a replica.
+    moves: watch::Sender<u64>,
 }
 
 #[derive(Default)]
@@ -62,6 +65,7 @@ impl Upstream {
             is_away: AtomicBool::new(false),
             rescue: Arc::new(rescue),
             seldom: Seldom::default(),
+            moves: watch::Sender::new(0),
         };
         let begun = Instant::now();
         loop {
@@ -79,6 +83,18 @@ impl Upstream {
         &self.address
     }
 
+    /// Subscriptions to messages, so many at once.
+    pub(super) fn subscriptions(&self, most: usize) -> Subscriptions {
+        let source = Source {
+            client: self.client.clone(),
+            address: self.address.clone(),
+            attempt: self.attempt(),
+            limit: self.limit,
+            moves: self.moves.subscribe(),
+        };
+        Subscriptions::new(source, most)
+    }
+
     /// Sends commands in one piece, in their order, and returns a reply for each.
     pub(crate) async fn ask(&self, commands: impl IntoIterator<Item = Cmd>) -> Result<Vec<Value>, Refusal> {
         let mut pipeline = Pipeline::new();
@@ -88,10 +104,11 @@ impl Upstream {
         if pipeline.is_empty() {
             return Ok(Vec::new());
         }
-        let (mut connection, generation) = self.connection().await.map_err(|why| self.unreachable(&why))?;
         let limit = Duration::from_millis(self.limit.0);
+        let end = tokio::time::Instant::now() + limit;
+        let (mut connection, generation) = self.connection().await.map_err(|why| self.unreachable(&why))?;
         let asked = connection.send_packed_commands(&pipeline, 0, pipeline.len());
-        let Ok(answered) = timeout(limit, asked).await else {
+        let Ok(answered) = timeout_at(end, asked).await else {
             self.hang_up(generation).await;
             tokio::spawn(Arc::clone(&self.rescue).attempt());
             return Err(Refusal::Late { address: self.address.clone(), limit: self.limit });
@@ -136,22 +153,21 @@ impl Upstream {
             if let Some(more) = self.seldom.is_due(trouble) {
                 tracing::warn!(address = self.address, why = said(error), more, "Redis refuses");
             }
-            if trouble == "READONLY" {
-                self.hang_up(generation).await;
+            if trouble == "READONLY" && self.hang_up(generation).await {
+                self.moves.send_modify(|moves| *moves += 1);
             }
         }
     }
 
-    async fn hang_up(&self, generation: u64) {
+    /// Gives the connection up, unless there is another one by now.
+    async fn hang_up(&self, generation: u64) -> bool {
         let mut line = self.line.lock().await;
-        if line.generation == generation {
-            line.connection = None;
-        }
+        line.generation == generation && line.connection.take().is_some()
     }
 
     async fn connection(&self) -> Result<(MultiplexedConnection, u64), RedisError> {
         // Whoever comes while a connection is made waits for that, and no longer than if it made one itself.
-        let found = timeout(ATTEMPT, async {
+        let found = timeout(self.attempt(), async {
             let mut line = self.line.lock().await;
             if let Some(connection) = &line.connection {
                 return Ok((connection.clone(), line.generation));
@@ -172,6 +188,11 @@ impl Upstream {
             Err(why) => self.is_lost(why),
         }
         found
+    }
+
+    /// How long an attempt to connect may take.
+    fn attempt(&self) -> Duration {
+        ATTEMPT.min(Duration::from_millis(self.limit.0))
     }
 
     /// Says so once, until it is reached again.

@@ -38,7 +38,7 @@ async fn without_a_redis_it_says_how_to_ask_the_service() {
 async fn a_wrong_command_line_says_what_to_write() {
     for (words, says) in [
         (&["publish", "q", "x", "--delay", "5"][..], "5 in \"5\" has no unit: write 5s"),
-        (&["publish", "a b", "x"], "use 1 to 128 of"),
+        (&["publish", "a b", "x"], "use 1 to 255 of"),
         (&["publish", "q", "x", "--delay", "5s", "--at", "2026-11-21T10:00:05Z"], "cannot be used with"),
         (&["consume"], "<QUEUE>"),
         (&["serve", "--listen", "0.0.0.0:0"], "accept that with --insecure"),

@@ -274,7 +274,7 @@ async fn what_cannot_be_is_refused_alike() {
         (request("PATCH", "/v1/queues/q/jobs/a", r#"{"delay":"5s","at":"2026-11-21T10:00:05Z"}"#), 400),
         (request("GET", "/v1/queues/q?hours=49", ""), 400),
         (request("GET", "/v1/queues/q", ""), 404),
-        (request("PUT", "/v1/queues/q/jobs", "1"), 405),
+        (request("PUT", "/v1/queues/q/jobs/a", "1"), 405),
         (request("GET", "/v1/queues/q/batch", ""), 405),
         (request("POST", "/v1/queues/q/jobs/a", "1"), 405),
         (request("GET", "/v1", ""), 404),

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::timeout;
 
+use crate::certificates::Authority;
 use crate::program::{DELAYLINE, clean, signal, write};
 use crate::redis_server::RedisServer;
 use crate::service::Service;
@@ -18,6 +19,8 @@ const JOBS: &str = "{\"payload\":{\"to\":\"kim\"},\"id\":\"kim:1\"}\n{\"payload\
 
 /// Jobs of every state, for the examples of the help texts.
 const PREPARED: &str = r#"
+delayline publish welcome x --id held:1
+delayline consume welcome --lease 1h --count 1 --exec 'kill -KILL $PPID'
 delayline publish welcome --ndjson <<'END'
 {"payload":"x","id":"bad:1","attempts":1}
 {"payload":"x","id":"bad:2","attempts":1}
@@ -41,8 +44,12 @@ impl Place {
     async fn new() -> Place {
         let (redis, folder) = (RedisServer::start(&[]).await, tempfile::tempdir().unwrap());
         write(folder.path(), "jobs.ndjson", JOBS);
+        write(folder.path(), "keys", "whsk_nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=\n");
         write(folder.path(), "report.json", "{\"month\":11}");
         write(folder.path(), "delayline.toml", "[serve]\ntimeout = \"10s\"\n");
+        let authority = Authority::new();
+        authority.issue().write(folder.path());
+        write(folder.path(), "clients.pem", &authority.pem());
         record(&folder.path().join("orders.recording")).await;
         let script = write(folder.path(), "send.sh", "#!/bin/sh\necho \"sent $(cat)\"\n");
         executable(Path::new(&script));
@@ -55,6 +62,7 @@ impl Place {
         let path = format!("{programs}:{}", std::env::var("PATH").unwrap_or_default());
         let line = line.replace("redis://127.0.0.1/", &self.redis.url());
         let line = line.replace("127.0.0.1:4848", "127.0.0.1:0").replace("127.0.0.1:8079", "127.0.0.1:0");
+        let line = line.replace("127.0.0.1:7777", "127.0.0.1:0").replace("127.0.0.1:7778", "127.0.0.1:0");
         let mut shell = clean("sh");
         shell.current_dir(self.folder.path()).arg("-c").arg(line).env("PATH", path);
         shell.env("DELAYLINE_REDIS_URL", self.redis.url()).env("DELAYLINE_LISTEN", "127.0.0.1:0");
@@ -121,6 +129,7 @@ fn runs_for_ever(line: &str) -> bool {
         Some("serve") => true,
         Some("rest") => words.contains(&"--token"),
         Some("pump") => !words.contains(&"--for"),
+        Some("push") => !words.contains(&"--public-keys"),
         Some("consume") => !words.contains(&"--count"),
         Some("stats") => words.contains(&"--watch"),
         _ => false,

@@ -50,10 +50,15 @@ impl Exposition {
         &self.kinds[family]
     }
 
-    /// The sample of this name and exactly these labels; 0 if there is none.
+    /// The sample of this name and exactly these labels, in the default namespace unless they say another; 0 if there is
+    /// none.
     pub(crate) fn value(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         let labels = labels.iter().map(|(label, value)| ((*label).to_owned(), (*value).to_owned()));
-        self.samples.get(&(name.to_owned(), labels.collect())).copied().unwrap_or_default()
+        let mut labels: Labels = labels.collect();
+        if labels.contains_key("queue") {
+            labels.entry("namespace".to_owned()).or_default();
+        }
+        self.samples.get(&(name.to_owned(), labels)).copied().unwrap_or_default()
     }
 
     /// The labels of each of its samples of this name.

@@ -136,3 +136,33 @@ async fn the_first_verdict_stands_and_a_different_one_is_told_which_it_was() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_reason_and_a_delay_may_stand_in_the_body() {
+    let service = Service::start().await;
+    let long = "é".repeat(3_000);
+    for (id, verb, body, reason, state) in [
+        ("a", "nack", json!({ "reason": "two\nlines", "delay": "1h" }), "two\nlines", "delayed"),
+        ("b", "bury", json!({ "reason": "broken" }), "broken", "dead"),
+        ("c", "bury", json!({ "reason": long }), &long[..1_024], "dead"),
+    ] {
+        let queue = format!("q-{id}");
+        service.publish(&queue, id).await;
+        let lease = service.lease(&queue).await;
+        let path = format!("/v1/leases/{lease}/{verb}");
+        let both = service.post(&format!("{path}?reason=x"), body.to_string()).await;
+        both.is_problem(400, "bad_option", "give them in one of both");
+        assert_eq!(service.post(&path, body.to_string()).await.status, 200);
+        let kept = service.get(&format!("/v1/queues/{queue}/jobs/{id}")).await.json;
+        assert_eq!((&kept["state"], &kept["reason"]), (&json!(state), &json!(reason)), "{kept}");
+    }
+    service.publish("q", "d").await;
+    let lease = service.lease("q").await;
+    let path = format!("/v1/leases/{lease}");
+    service.post(&format!("{path}/ack"), "{}").await.is_problem(400, "unexpected_body", "no body is read");
+    service.post(&format!("{path}/nack"), "busy").await.is_problem(400, "bad_json", "write {\"reason\"");
+    let huge = json!({ "reason": "x".repeat(70_000) }).to_string();
+    service.post(&format!("{path}/nack"), huge).await.is_problem(413, "body_too_large", "64 KiB");
+    assert_eq!(service.sizes("q").await, [0, 0, 1, 0]);
+    service.post(&format!("{path}/snooze"), r#"{"delay":"1h"}"#).await.is(200, json!({ "status": "ok" }));
+}

@@ -16,7 +16,7 @@ const READERS: [(&str, &str, u64); 8] = [
     ("POST /v1/queues/q/jobs", "", 1 << 20),
     ("POST /v1/queues/q/batch", "", 16 << 20),
     ("POST /v1/leases/settle", "", 16 << 20),
-    ("PATCH /v1/queues/q/jobs/a", "", 64 << 10),
+    ("PATCH /v1/queues/q/jobs/a", "", 16 << 20),
     ("PUT /v1/queues/q/config", "", 64 << 10),
     ("POST /v1/queues/q/dead/requeue", "", 16 << 20),
     ("POST /v1/queues/q/dead/purge", "", 16 << 20),
@@ -208,6 +208,7 @@ async fn when_all_connections_wait_for_the_service_the_next_is_told_so() {
     })
     .await;
     came.is_problem(503, "too_many_connections");
+    assert!(came.head.contains("x-request-id: "), "{came:?}");
     assert!(came.head.contains("retry-after: "), "{came:?}");
     drop(waiting);
     eventually("there is room", async || {

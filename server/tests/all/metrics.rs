@@ -2,9 +2,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use delayline_tokio::redis;
 use reqwest::Method;
+use serde_json::json;
 
 use crate::eventually;
 use crate::exposition::Exposition;
+use crate::receiver::{ALLOW, Receiver, Reply, to};
 use crate::redis_server::RedisServer;
 use crate::service::{Service, send, text};
 use crate::ward::{KEYS, key};
@@ -129,8 +131,10 @@ async fn queues_are_measured_again_only_when_what_is_known_is_old() {
 #[tokio::test]
 async fn an_outage_is_counted_and_all_metrics_are_documented() {
     let mut redis = RedisServer::start(&[]).await;
-    let service = Service::with(&["--redis", &redis.url(), "--timeout", "1s"]).await;
+    let url = redis.url();
+    let service = Service::with(&[&ALLOW[..], &["--redis", &url, "--timeout", "1s"]].concat()).await;
     service.publish("outage", "a").await;
+    fails_to_push(&service).await;
     let before = scrape(&service).await;
     redis.is_listened_to().await;
     redis.kill();
@@ -158,8 +162,23 @@ async fn an_outage_is_counted_and_all_metrics_are_documented() {
     }
 }
 
+/// Pushes to a target that fails, until it is held back.
+async fn fails_to_push(service: &Service) {
+    let receiver = Receiver::always(Reply::status(500)).await;
+    service.pushes("pushed", to(&receiver), json!({ "backoff": "1h" })).await;
+    for id in ["a", "b", "c", "d", "e"] {
+        service.publish("pushed", id).await;
+    }
+    let open = [("host", format!("http://{}", receiver.address))];
+    let open = open.each_ref().map(|(label, host)| (*label, host.as_str()));
+    eventually("the target is held back", async || {
+        (scrape(service).await.value("delayline_push_circuit_open", &open) > 0.0).then_some(())
+    })
+    .await;
+}
+
 /// The kinds and labels of the table in docs/metrics.md.
-fn documented() -> BTreeMap<&'static str, (&'static str, BTreeSet<&'static str>)> {
+pub(crate) fn documented() -> BTreeMap<&'static str, (&'static str, BTreeSet<&'static str>)> {
     let lines = PAGE.lines().filter(|line| line.starts_with("| `delayline_"));
     let rows = lines.map(|line| {
         let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();

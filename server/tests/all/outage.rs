@@ -60,3 +60,30 @@ async fn a_strict_service_refuses_a_redis_that_evicts() {
     assert!(refused.to_string().contains("set maxmemory-policy noeviction"), "{refused}");
     assert_eq!(refused.exit_code(), 1);
 }
+
+/// A repeat of what was named is safe, and said to be; a repeat of a job whose id was drawn could double it.
+#[cfg(unix)]
+#[tokio::test]
+async fn an_unknown_outcome_says_when_to_repeat_unless_that_could_double_a_job() {
+    use reqwest::Method;
+
+    use crate::service::send;
+
+    let redis = RedisServer::start(&[]).await;
+    let service = Service::with(&["--redis", &redis.url(), "--timeout", "1s"]).await;
+    service.publish("q", "a").await;
+    redis.pause();
+    // Each to a queue of its own, as the batches of one queue wait for each other.
+    let drawn = service.post("/v1/queues/drawn/jobs", "1");
+    let named = service.post("/v1/queues/named/jobs?id=b", "1");
+    let keyed = service.request(Method::POST, "/v1/queues/keyed/jobs").header("Idempotency-Key", "c");
+    let moved = service.patch("/v1/queues/q/jobs/a", r#"{"delay":"1h"}"#);
+    let (drawn, named, keyed, moved) = tokio::join!(drawn, named, send(keyed.body("1")), moved);
+    drawn.is_problem(504, "unknown", "with an id or an Idempotency-Key it could be repeated safely");
+    assert!(!drawn.headers.contains_key("retry-after"), "{drawn:?}");
+    for answer in [named, keyed, moved] {
+        answer.is_problem(503, "unknown", "");
+        assert_eq!(answer.headers["retry-after"], "1", "{answer:?}");
+    }
+    redis.resume();
+}

@@ -143,3 +143,58 @@ async fn options_that_are_put_into_the_body_are_not_taken_for_a_payload() {
     let request = service.request(Method::POST, "/v1/queues/q/jobs").header("content-type", "text/plain");
     assert_eq!(send(request.body(described)).await.status, 201);
 }
+
+const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+#[tokio::test]
+async fn a_cloud_event_comes_out_as_it_went_in() {
+    let service = Service::start().await;
+    let attributes = [
+        ("ce-specversion", "1.0"),
+        ("ce-id", "A234-1234-1234"),
+        ("ce-source", "/mycontext/4"),
+        ("ce-type", "com.example.someevent"),
+        ("ce-comexampleextension1", "Euro%20%E2%82%AC%20%F0%9F%98%80"),
+    ];
+    let request = service.request(Method::POST, "/v1/queues/q/jobs").header("content-type", "text/xml");
+    let request = attributes.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+    assert_eq!(send(request.body("<paid/>")).await.status, 201);
+    let job = service.take("q").await;
+    assert_eq!(job["headers"], json!(std::collections::BTreeMap::from(attributes)));
+    assert_eq!((&job["content_type"], &job["payload"]), (&json!("text/xml"), &json!("<paid/>")));
+
+    let event =
+        json!({ "specversion": "1.0", "id": "17", "source": "b", "type": "c", "data": { "payload": 1 } });
+    let structured = "application/cloudevents+json; charset=utf-8";
+    let request = service.request(Method::POST, "/v1/queues/q/jobs").header("content-type", structured);
+    assert_eq!(send(request.body(event.to_string())).await.status, 201);
+    let job = service.take("q").await;
+    assert_eq!((&job["content_type"], &job["encoding"]), (&json!(structured), &json!("json")));
+    assert_eq!(job["payload"], event);
+}
+
+#[tokio::test]
+async fn a_trace_goes_with_each_job_that_a_request_publishes() {
+    let service = Service::start().await;
+    let traced = |path: &str, content_type: &str, body: &'static str| {
+        let request = service.request(Method::POST, path).header("content-type", content_type);
+        send(request.header("traceparent", PARENT).header("tracestate", "a=1,b=2").body(body))
+    };
+    traced("/v1/queues/q/jobs", "application/json", "1").await;
+    traced("/v1/queues/q/batch", "application/json", r#"[{"payload":1}]"#).await;
+    traced("/v1/queues/q/batch", "application/x-ndjson", r#"{"payload":1}"#).await;
+    for _ in 0..3 {
+        let job = service.take("q").await;
+        assert_eq!((&job["traceparent"], &job["tracestate"]), (&json!(PARENT), &json!("a=1,b=2")), "{job}");
+        let kept = service.get(&format!("/v1/queues/q/jobs/{}", text(&job["id"]))).await.json;
+        assert_eq!(
+            (&kept["traceparent"], &kept["tracestate"]),
+            (&json!(PARENT), &json!("a=1,b=2")),
+            "{kept}"
+        );
+    }
+    let request = service.request(Method::POST, "/v1/queues/q/jobs").header("traceparent", "none");
+    assert_eq!(send(request.body("1")).await.status, 201);
+    let job = service.take("q").await;
+    assert!(job.get("traceparent").is_none() && job.get("tracestate").is_none(), "{job}");
+}

@@ -2,14 +2,14 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 use crate::service::Service;
 
 /// A connection on which a test writes what it likes.
-pub(crate) struct Raw(pub(crate) TcpStream);
+pub(crate) struct Raw<S = TcpStream>(pub(crate) S);
 
 /// What came back on it.
 #[derive(Debug)]
@@ -21,21 +21,44 @@ pub(crate) struct Came {
 
 impl Raw {
     pub(crate) async fn connect(service: &Service) -> Raw {
-        Raw(TcpStream::connect(service.address()).await.unwrap())
+        Raw::connect_to(service.address()).await
+    }
+
+    pub(crate) async fn connect_to(address: &str) -> Raw {
+        Raw(TcpStream::connect(address).await.unwrap())
     }
 
     /// From another address of this machine: another client.
     pub(crate) async fn connect_from(from: IpAddr, service: &Service) -> Raw {
+        Raw::connect_from_to(from, service.address()).await
+    }
+
+    pub(crate) async fn connect_from_to(from: IpAddr, address: &str) -> Raw {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind((from, 0).into()).unwrap();
-        Raw(socket.connect(service.address().parse().unwrap()).await.unwrap())
+        Raw(socket.connect(address.parse().unwrap()).await.unwrap())
     }
 
     /// On which little waits to be read.
     pub(crate) async fn connect_with_little_room(service: &Service) -> Raw {
+        Raw::connect_with_little_room_to(service.address()).await
+    }
+
+    pub(crate) async fn connect_with_little_room_to(address: &str) -> Raw {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4 << 10).unwrap();
-        Raw(socket.connect(service.address().parse().unwrap()).await.unwrap())
+        Raw(socket.connect(address.parse().unwrap()).await.unwrap())
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
+    /// Sends a request with a body, and reads its answer.
+    pub(crate) async fn ask(&mut self, route: &str, headers: &str, body: &str) -> Came {
+        let length = body.len();
+        let head =
+            format!("{route} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {length}\r\n\r\n");
+        self.write(head + body).await;
+        self.answer().await
     }
 
     pub(crate) async fn write(&mut self, text: impl AsRef<[u8]>) {

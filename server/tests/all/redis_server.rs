@@ -1,7 +1,7 @@
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use delayline_tokio::redis::{Client, cmd};
+use delayline_tokio::redis::{Client, FromRedisValue, cmd};
 use tempfile::TempDir;
 
 /// A Redis of its own behind a Unix socket; it ends when this is dropped.
@@ -30,10 +30,29 @@ impl RedisServer {
         .await;
     }
 
+    /// Its answer to a command, over a connection of the test's own.
+    pub(crate) async fn ask<T: FromRedisValue>(&self, words: &[&str]) -> T {
+        let mut connection =
+            Client::open(self.url()).unwrap().get_multiplexed_async_connection().await.unwrap();
+        let (name, arguments) = words.split_first().unwrap();
+        cmd(name).arg(arguments).query_async(&mut connection).await.unwrap()
+    }
+
+    /// Where it listens.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.directory.path().join("redis.sock")
+    }
+
     /// Kills it, and starts an empty one in its place.
     pub(crate) async fn replace(&mut self) {
         self.kill();
         self.process = spawn(self.directory.path(), &[]).await;
+    }
+
+    /// Kills it, and starts it again with what it has on disk.
+    pub(crate) async fn restart(&mut self, arguments: &[&str]) {
+        self.kill();
+        self.process = spawn(self.directory.path(), arguments).await;
     }
 
     /// It answers nothing more, and its connections stay.
@@ -54,7 +73,7 @@ impl RedisServer {
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("redis+unix://{}", self.directory.path().join("redis.sock").display())
+        format!("redis+unix://{}", self.socket().display())
     }
 
     pub(crate) fn kill(&mut self) {

@@ -216,8 +216,8 @@ async fn what_cannot_be_carried_out_is_told() {
     {
         rest.get(path).await.is_error(400, "ERR Command is not available");
     }
-    let resp2 = rest.request(Method::GET, "/get/k").header("Upstash-Response-Format", "resp2");
-    send(resp2).await.is_error(400, "ERR Upstash-Response-Format resp2 is not served here");
+    let resp3 = rest.request(Method::GET, "/get/k").header("Upstash-Response-Format", "resp3");
+    send(resp3).await.is_error(400, "ERR Upstash-Response-Format resp3 is not served here");
     rest.get("/_faults").await.is_error(400, "ERR Command is not available: '_FAULTS'");
     for bytes in [(10 << 20) + 1, 40 << 20] {
         let says = format!("ERR max request size exceeded. Limit: 10485760 bytes, Actual: {bytes} bytes");
@@ -227,17 +227,58 @@ async fn what_cannot_be_carried_out_is_told() {
     rest.post("/set/k", fits).await.is_result(json!("OK"));
 }
 
+/// The status of an answer in RESP2, and its bytes.
+async fn resp2(rest: &RestEndpoint, path: &str, body: &str) -> (u16, String) {
+    let asked = rest.request(Method::POST, path).header("Upstash-Response-Format", "resp2");
+    let answer = asked.body(body.to_owned()).send().await.unwrap();
+    assert_eq!(answer.headers()["content-type"], "application/octet-stream", "{answer:?}");
+    (answer.status().as_u16(), String::from_utf8(answer.bytes().await.unwrap().to_vec()).unwrap())
+}
+
 #[tokio::test]
-async fn who_reads_own_writes_gets_a_token_to_sync_by() {
+async fn answers_come_as_redis_writes_them_if_that_is_asked_for() {
     let redis = RedisServer::start(&[]).await;
     let rest = RestEndpoint::start(&redis).await;
-    let token = async |sent: &'static str| {
+    for (path, body, status, bytes) in [
+        ("/set/foo/bar", "", 200, "+OK\r\n"),
+        ("/", r#"["GET","foo"]"#, 200, "$3\r\nbar\r\n"),
+        ("/get/none", "", 200, "$-1\r\n"),
+        ("/incr/n", "", 200, ":1\r\n"),
+        ("/mget/foo/none", "", 200, "*2\r\n$3\r\nbar\r\n$-1\r\n"),
+        ("/incr/foo", "", 400, "-ERR value is not an integer or out of range\r\n"),
+        (
+            "/pipeline",
+            r#"[["GET","foo"],["INCR","foo"],["A\r\n+OK"],["INCR","n"]]"#,
+            200,
+            "$3\r\nbar\r\n-ERR value is not an integer or out of range\r\n-ERR Command is not available: 'A  +OK'. \
+             It is none for data: `delayline rest --allow-admin` lets it pass\r\n:2\r\n",
+        ),
+    ] {
+        assert_eq!(resp2(&rest, path, body).await, (status, bytes.to_owned()), "{path} {body}");
+    }
+    // Transactions have no other form than JSON, and base64 goes with JSON alone.
+    let asked = rest.request(Method::POST, "/multi-exec").header("Upstash-Response-Format", "resp2");
+    send(asked.body(r#"[["GET","foo"]]"#)).await.is(200, json!([{ "result": "bar" }]));
+    let both = rest.request(Method::GET, "/incr/n").header("Upstash-Response-Format", "resp2");
+    send(both.header("Upstash-Encoding", "base64")).await.is_error(400, "ERR Upstash-Encoding goes with no");
+    rest.get("/get/n").await.is_result(json!("2"));
+}
+
+#[tokio::test]
+async fn who_reads_own_writes_gets_tokens_that_grow_also_across_a_restart() {
+    let redis = RedisServer::start(&[]).await;
+    let rest = RestEndpoint::start(&redis).await;
+    let token = async |rest: &RestEndpoint, sent: String| {
         let answer = send(rest.request(Method::GET, "/ping").header("upstash-sync-token", sent)).await;
         answer.headers["upstash-sync-token"].to_str().unwrap().parse::<u64>().unwrap()
     };
-    let first = token("").await;
-    assert!(token("1").await > first);
+    let first = token(&rest, String::new()).await;
+    let second = token(&rest, first.to_string()).await;
+    assert!(second > first);
     assert!(!rest.get("/ping").await.headers.contains_key("upstash-sync-token"));
+    rest.stop().await;
+    let rest = RestEndpoint::start(&redis).await;
+    assert!(token(&rest, String::new()).await > second);
 }
 
 #[tokio::test]

@@ -1,11 +1,14 @@
+use std::time::Duration;
+
 use clap::Parser;
 use delayline::{Cli, Command, Failure, RestServer};
-use reqwest::{Body, Client, Method, RequestBuilder};
+use reqwest::{Body, Client, Method, RequestBuilder, Response};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::redis_server::RedisServer;
+use crate::rest_events::Events;
 use crate::service::{Answer, send};
 
 pub(crate) const TOKEN: &str = "s3cret";
@@ -34,19 +37,29 @@ impl RestEndpoint {
     }
 
     pub(crate) async fn with(redis: &RedisServer, arguments: &[&str]) -> RestEndpoint {
-        let server = bind(&redis.url(), arguments).await.unwrap();
+        RestEndpoint::at(&redis.url(), arguments).await
+    }
+
+    pub(crate) async fn at(redis: &str, arguments: &[&str]) -> RestEndpoint {
+        let server = bind(redis, arguments).await.unwrap();
         let base = format!("http://{}", server.address());
         let (stop, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(server.run_until(async {
             let _ = stopped.await;
         }));
-        RestEndpoint { base, http: Client::new(), stop, task }
+        let http = Client::builder().read_timeout(Duration::from_secs(60)).build().unwrap();
+        RestEndpoint { base, http, stop, task }
     }
 
     /// Tells it to stop, and waits until it has.
     pub(crate) async fn stop(self) {
         drop(self.stop);
         self.task.await.unwrap().unwrap();
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> &str {
+        self.base.strip_prefix("http://").unwrap()
     }
 
     /// A request without a token.
@@ -78,6 +91,16 @@ impl RestEndpoint {
 
     pub(crate) async fn ask_base64(&self, command: Value) -> Answer {
         self.post_base64("/", command.to_string()).await
+    }
+
+    /// What a request for an event stream is answered.
+    pub(crate) async fn listen(&self, path: &str) -> Response {
+        self.request(Method::GET, path).header("Accept", "text/event-stream").send().await.unwrap()
+    }
+
+    /// The events of a subscription.
+    pub(crate) async fn events(&self, path: &str) -> Events {
+        Events::of(self.listen(path).await)
     }
 
     pub(crate) async fn plan(&self, faults: Value) {

@@ -32,7 +32,7 @@ pub(crate) async fn bind(arguments: &[&str]) -> Result<Server, Failure> {
     let Cli { command: Command::Serve(serve), redis, .. } = Cli::parse_from(words) else {
         unreachable!("the command is serve");
     };
-    Server::bind(&serve, &redis).await
+    serve.bind(&redis).await
 }
 
 impl Service {
@@ -42,7 +42,8 @@ impl Service {
 
     pub(crate) async fn with(arguments: &[&str]) -> Service {
         let server = bind(arguments).await.unwrap();
-        let base = format!("http://{}", server.address());
+        // At a Unix socket alone it has none.
+        let base = server.address().map(|address| format!("http://{address}")).unwrap_or_default();
         let (stop, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(server.run_until(async {
             let _ = stopped.await;

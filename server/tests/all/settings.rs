@@ -66,6 +66,7 @@ async fn limits_that_nobody_set_are_what_the_guide_says() {
     for (setting, value) in [
         ("serve.head_timeout", "10s"),
         ("serve.body_timeout", "10s"),
+        ("serve.min_body_rate", "1KiB/s"),
         ("serve.idle_timeout", "75s"),
         ("serve.max_body_memory", "192MiB"),
         ("serve.max_memory", "256MiB"),

@@ -15,12 +15,13 @@ use crate::redis_server::RedisServer;
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// Every command that runs until it is told to stop, and what it says once it does.
-const RUNS_ON: [(&[&str], &str); 6] = [
+const RUNS_ON: [(&[&str], &str); 7] = [
     (&["serve", "--listen", "127.0.0.1:0"], "listening on http://"),
     (&["rest", "--listen", "127.0.0.1:0", "--token", "t"], "listening on http://"),
     (&["consume", "q"], "consuming q"),
     (&["consume", "q", "--exec", "cat"], "consuming q"),
     (&["pump"], "tending the queues"),
+    (&["push"], "pushing the queues"),
     (&["stats", "--watch", "100ms", "--log-level", "info"], "queue"),
 ];
 

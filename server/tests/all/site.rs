@@ -1,25 +1,18 @@
+use delayline_http::ROUTES;
 use reqwest::Method;
 
 use crate::raw::{Came, Raw};
 use crate::service::Service;
 
-const SOURCE: &str = include_str!("../../src/routes.rs");
 const METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 
 /// Every path of the service, with something in each of its places.
 fn paths() -> Vec<String> {
-    let paths = SOURCE.lines().filter_map(|line| line.trim().strip_prefix(".route(\"")?.split('"').next());
-    let paths: Vec<String> =
-        paths
-            .map(|path| path.replace("{queue}", "q").replace("{id}", "a").replace("{lease}", "q:a:1:1:1"))
-            .map(|path| {
-                if ["/healthz", "/readyz", "/metrics"].contains(&&*path) {
-                    path
-                } else {
-                    format!("/v1{path}")
-                }
-            })
-            .collect();
+    let paths = ROUTES.iter().map(|route| route.path);
+    let paths: Vec<String> = paths
+        .map(|path| path.replace("{queue}", "q").replace("{id}", "a").replace("{lease}", "q:a:1:1:1"))
+        .map(|path| path.replace("{namespace}", "n").replace("{token}", "t"))
+        .collect();
     assert!(paths.len() > 20 && paths.iter().all(|path| !path.contains('{')), "{paths:?}");
     paths
 }

@@ -3,9 +3,9 @@ use delayline_http::outcome;
 use delayline_tokio::{CancelOutcome, JobId, QueueName};
 use serde_json::json;
 
+use crate::cli::print;
+use crate::cli::redis::{Redis, must_exist};
 use crate::failure::Failure;
-use crate::print;
-use crate::redis::{Redis, must_exist};
 
 /// Takes waiting jobs away. One that a consumer holds, or that is dead, stays.
 #[derive(Clone, Debug, Args)]

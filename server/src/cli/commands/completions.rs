@@ -3,8 +3,8 @@ use clap_complete::Shell;
 use serde_json::json;
 
 use crate::cli::Cli;
+use crate::cli::print;
 use crate::failure::Failure;
-use crate::print;
 
 /// Prints what makes a shell complete commands and options: source it, or put it where the shell looks.
 #[derive(Clone, Debug, Args)]

@@ -3,15 +3,17 @@ mod show;
 
 use clap::{Args, Subcommand};
 use delayline_http::Document;
-use delayline_tokio::{Error, Queue, QueueName, Stats};
+use delayline_tokio::{Error, Queue, QueueConfig, QueueName, Stats};
 use serde_json::json;
 
 use self::change::Change;
+use crate::cli::fields::Fields;
+use crate::cli::print;
+use crate::cli::redis::Redis;
+use crate::cli::settings::Settings;
 use crate::failure::Failure;
-use crate::fields::Fields;
-use crate::print;
-use crate::redis::Redis;
-use crate::settings::Settings;
+use crate::service::push;
+use crate::service::registry::Registry;
 
 const TRIES: usize = 5;
 
@@ -29,7 +31,7 @@ pub struct Config {
 
 #[derive(Clone, Debug, Subcommand)]
 enum What {
-    /// Show the config of a queue: what is not set has its default
+    /// Show the config of a queue, and the defaults of what it does not set
     #[command(after_help = "\
 Examples:
   delayline config get welcome
@@ -44,7 +46,8 @@ attempts=1 to 999 (10), backoff=none, 'fixed 5s', 'exponential 1s..1h jitter 10%
 '15s 3m 1h', retention=how long dead letters are kept (for ever), bury_expired=true if jobs that expire become dead
 letters (false), max_jobs= and max_bytes=the most it may hold (what the publisher says; 0 for no limit),
 forward=list:KEY or stream:KEY for a Redis list or stream that gets due jobs. The value `default` unsets, and so does
-`none`, except for backoff, where it is a value. A queue that is not there is made only with --create.
+`none`, except for backoff, where it is a value. A dot leads into a value that is an object, as in push.url=…: there a value
+that is JSON is taken as such, and any other is a text. A queue that is not there is made only with --create.
 
 Examples:
   delayline config set welcome attempts=5 backoff='15s 3m 1h' retention=7d
@@ -76,6 +79,8 @@ that variable says otherwise. It may say:
   max_payload = \"1MiB\"
   timeout = \"10s\"
   max_connections = 4096
+  client_requests = \"100/s burst 500\"
+  trusted_proxy = [\"10.0.0.0/8\"]
   max_takes_per_client = 1024
   max_body_memory = \"192MiB\"
   max_memory = \"256MiB\"
@@ -107,7 +112,7 @@ async fn get(redis: &Redis, name: &QueueName, json: bool) -> Result<(), Failure>
         stats.born.map(|_| stats).ok_or_else(|| Failure::no_such_queue(name))
     });
     let stats = read.await?;
-    say(name, stats.cfgver, &stats.config.into(), json)
+    show::config(name, stats.cfgver, &stats.config.into(), json)
 }
 
 async fn set(
@@ -117,14 +122,26 @@ async fn set(
     create: bool,
     json: bool,
 ) -> Result<(), Failure> {
-    let curl = || format!("curl -X PUT 'http://127.0.0.1:4747/v1/queues/{name}/config' --json '{{…}}'");
+    let curl = || {
+        format!(
+            "curl -X PUT 'http://127.0.0.1:4747/v1/queues/{name}/config' -H 'Content-Type: application/json' -d '{{…}}'"
+        )
+    };
     let changing = redis.with_queue(name, curl, async |queue| change(queue, changes, create).await);
-    let (cfgver, document) = changing.await?;
+    let (cfgver, config) = changing.await?;
+    if config.push.is_some()
+        && let Some(url) = redis.shared_url()
+        && let Ok(prefix) = redis.prefix_at(url).parse()
+        && let Ok(registry) = Registry::open(url, &prefix).await
+    {
+        push::hint(&registry, name, &config, cfgver).await;
+    }
+    let document = Document::from(config);
     say(name, cfgver, &document, json)
 }
 
 /// Reads the config, changes it and puts it back, anew if somebody else was faster.
-async fn change(queue: &Queue, changes: &[Change], create: bool) -> Result<(u64, Document), Failure> {
+async fn change(queue: &Queue, changes: &[Change], create: bool) -> Result<(u64, QueueConfig), Failure> {
     for _ in 1..TRIES {
         match change_once(queue, changes, create).await {
             Err(Failure::Queue(Error::Conflict { .. })) => {}
@@ -134,14 +151,15 @@ async fn change(queue: &Queue, changes: &[Change], create: bool) -> Result<(u64,
     change_once(queue, changes, create).await
 }
 
-async fn change_once(queue: &Queue, changes: &[Change], create: bool) -> Result<(u64, Document), Failure> {
+async fn change_once(queue: &Queue, changes: &[Change], create: bool) -> Result<(u64, QueueConfig), Failure> {
     let Stats { born, config, cfgver, .. } = queue.stats(0).await?;
     if born.is_none() && !create {
         return Err(Failure::not_created(queue.name()));
     }
     let config = change::apply(config, changes)?;
+    Document::validate_for(&config, queue.name()).map_err(|problem| Failure::Usage(problem.detail))?;
     let cfgver = queue.configure(config.clone(), Some(cfgver)).await?;
-    Ok((cfgver, config.into()))
+    Ok((cfgver, config))
 }
 
 fn say(name: &QueueName, cfgver: u64, config: &Document, json: bool) -> Result<(), Failure> {

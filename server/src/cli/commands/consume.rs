@@ -7,13 +7,15 @@ use delayline_http::Taken;
 use delayline_tokio::{Client, Context, QueueName, Span, Verdict, Worker};
 use tokio::sync::Notify;
 
-use crate::exec::Exec;
+use crate::cli::exec::Exec;
+use crate::cli::printer::Printer;
+use crate::cli::redis::{Redis, must_exist, with_nearest};
+use crate::cli::stop::Stop;
 use crate::failure::Failure;
-use crate::printer::Printer;
-use crate::redis::{Redis, must_exist, with_nearest};
-use crate::stop::Stop;
 
 const PRINTED_AT_ONCE: u16 = 100;
+/// More processes at a time than this are rather a mistake than a wish.
+const CONCURRENCY_MAX: i64 = 1_000;
 /// How long a command may go on after the process was told to stop.
 const GRACE: Duration = Duration::from_secs(20);
 /// How long a reader may take, after the process was told to stop, to read what is being printed.
@@ -25,21 +27,33 @@ const UNREAD_GRACE: Duration = Duration::from_millis(500);
 #[command(after_help = "\
 A command finds the payload on stdin, and around it DELAYLINE_QUEUE, DELAYLINE_ID, DELAYLINE_ATTEMPT,
 DELAYLINE_MAX_ATTEMPTS, DELAYLINE_DUE, DELAYLINE_PUBLISHED, DELAYLINE_LEASE, DELAYLINE_CONTENT_TYPE
-and DELAYLINE_HEADER_<NAME>. If it exits with 0 the job is done; else the attempt failed, and the end
-of what it wrote to stderr is the reason. The lease is renewed while it runs. Told to stop, a command may
-go on for 20 s. It dies, with all it started, when delayline does (not on Windows).
+and DELAYLINE_HEADER_<NAME>. If it exits with 0 the job is done; with 75 (EX_TEMPFAIL) it comes again after
+--snooze, and the attempt is not spent; with 65 (EX_DATAERR) it is a dead letter at once; else the attempt
+failed. The end of what it wrote to stderr is the reason. The lease is renewed while it runs. Told to stop, a
+command may go on for 20 s. It dies, with all it started, when delayline does (not on Windows).
+
+Without a command jobs are printed in the order in which they are delivered: of one queue that of their due
+times.
 
 Examples:
   delayline consume welcome
   delayline consume welcome reports --json --count 2 > jobs.ndjson
-  delayline consume welcome --exec ./send.sh")]
+  delayline consume welcome --exec ./send.sh
+  delayline consume welcome --exec ./send.sh --concurrency 8 --snooze 5m")]
 pub struct Consume {
     /// Where from
     #[arg(required = true, value_name = "QUEUE")]
     queues: Vec<QueueName>,
-    /// Run this for each job, by the shell, one at a time
+    /// Run this for each job, by the shell
     #[arg(long, value_name = "COMMAND")]
     exec: Option<String>,
+    /// How many commands may run at a time
+    #[arg(long, value_name = "COUNT", default_value_t = 1, requires = "exec",
+        value_parser = clap::value_parser!(u16).range(1..=CONCURRENCY_MAX))]
+    concurrency: u16,
+    /// When a job comes again whose command exits with 75
+    #[arg(long, value_name = "TIME", default_value = "1m", requires = "exec")]
+    snooze: Span,
     /// Stop after so many jobs
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
@@ -77,7 +91,7 @@ impl Consume {
     async fn consume(&self, client: &Client, stop: Stop, json: bool) -> Result<(), Failure> {
         let count = self.count.unwrap_or(u64::MAX);
         let (way, at_once, grace) = match &self.exec {
-            Some(command) => (Way::Exec(Exec::new(command)?), 1, GRACE),
+            Some(command) => (Way::Exec(Exec::new(command, self.snooze)?), self.concurrency, GRACE),
             None => (Way::Print { printer: Printer::start()?, json }, PRINTED_AT_ONCE, UNREAD_GRACE),
         };
         let consumer = Arc::new(Consumer {
@@ -102,8 +116,15 @@ impl Consume {
                 () = stop.asked() => {}
             }
         };
+        let running = async {
+            if self.exec.is_some() {
+                Ok(worker.run_until(finished).await?)
+            } else {
+                in_order(worker, finished).await
+            }
+        };
         tokio::select! {
-            done = worker.run_until(finished) => done?,
+            done = running => done?,
             () = self.tell_what_is_not_there(client) => {}
         }
         client.clone().close().await;
@@ -125,6 +146,16 @@ impl Consume {
         let queues: Vec<String> = self.queues.iter().map(|queue| format!("queue={queue}")).collect();
         format!("curl -X POST 'http://127.0.0.1:4747/v1/take?{}&wait=1m'", queues.join("&"))
     }
+}
+
+/// Runs a worker on a runtime of one thread, which begins its handlers in the order in which the jobs come.
+async fn in_order(
+    worker: Worker,
+    finished: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let running = tokio::task::spawn_blocking(move || runtime.block_on(worker.run_until(finished)));
+    Ok(running.await.map_err(std::io::Error::other)??)
 }
 
 async fn handle(consumer: Arc<Consumer>, job: Context) -> Verdict {

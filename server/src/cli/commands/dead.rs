@@ -3,9 +3,9 @@ use delayline_tokio::{DeadMoved, Error, JobId, Place, Queue, QueueName};
 use serde_json::json;
 
 use super::list::{self, Pages};
+use crate::cli::print;
+use crate::cli::redis::{Redis, must_exist};
 use crate::failure::Failure;
-use crate::print;
-use crate::redis::{Redis, must_exist};
 
 const IDS_AT_ONCE: usize = 500;
 
@@ -127,7 +127,10 @@ impl Which {
         let ids: Vec<&str> = self.ids.iter().map(JobId::as_str).collect();
         let body = if self.all { json!({ "all": true }) } else { json!({ "ids": ids }) };
         let verb = fate.verb();
-        format!("curl 'http://127.0.0.1:4747/v1/queues/{}/dead/{verb}' --json '{body}'", self.queue)
+        format!(
+            "curl 'http://127.0.0.1:4747/v1/queues/{}/dead/{verb}' -H 'Content-Type: application/json' -d '{body}'",
+            self.queue
+        )
     }
 }
 

@@ -4,9 +4,9 @@ use clap::Args;
 use delayline_tokio::{Queue, QueueName, Sizes};
 use serde_json::json;
 
+use crate::cli::print;
+use crate::cli::redis::Redis;
 use crate::failure::Failure;
-use crate::print;
-use crate::redis::Redis;
 
 /// Removes a queue with its config, its counters and all jobs it holds. On a terminal it asks, and the queue's name must
 /// be typed; elsewhere --yes is needed.

@@ -11,10 +11,10 @@ use delayline_tokio::{Error, Prefix};
 use self::finding::Finding;
 use self::queues::{Mode, Survey};
 use self::wire::Wire;
+use crate::cli::print;
+use crate::cli::redis::Redis;
+use crate::cli::stop::Stop;
 use crate::failure::Failure;
-use crate::print;
-use crate::redis::Redis;
-use crate::stop::Stop;
 
 const GRACE: std::time::Duration = std::time::Duration::from_secs(1);
 

@@ -2,10 +2,10 @@ use clap::Args;
 use delayline_http::Kept;
 use delayline_tokio::{JobId, QueueName};
 
+use crate::cli::fields::Fields;
+use crate::cli::print;
+use crate::cli::redis::{Redis, must_exist};
 use crate::failure::Failure;
-use crate::fields::Fields;
-use crate::print;
-use crate::redis::{Redis, must_exist};
 
 /// Shows a job: where it is, when it is due, its attempts, its last failure and what it carries. The payload is shown
 /// as JSON if it is that, else as text, else in base64.

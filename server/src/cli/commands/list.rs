@@ -1,12 +1,11 @@
 use clap::{Args, ValueEnum};
-use delayline_http::{Kept, Time, Written};
-use delayline_tokio::{Cursor, Inspected, Page, Place, Queue, QueueName, Stats};
-use serde::Serialize;
+use delayline_http::{JobPage, Kept, Time};
+use delayline_tokio::{Cursor, Inspected, Place, Queue, QueueName, Stats};
 
+use crate::cli::print;
+use crate::cli::redis::{Redis, must_exist};
+use crate::cli::table::{Align, Table};
 use crate::failure::Failure;
-use crate::print;
-use crate::redis::{Redis, must_exist};
-use crate::table::{Align, Table};
 
 const EXCERPT: usize = 40;
 
@@ -53,12 +52,6 @@ enum State {
     Dead,
 }
 
-#[derive(Serialize)]
-struct Jobs {
-    jobs: Vec<Kept>,
-    cursor: Option<Written<Cursor>>,
-}
-
 impl List {
     pub(crate) async fn run(&self, redis: &Redis, json: bool) -> Result<(), Failure> {
         let place = match self.state {
@@ -67,11 +60,6 @@ impl List {
             State::Leased => Place::Leased,
             State::Dead => Place::Dead,
         };
-        if redis.shared_url().is_none() && place != Place::Dead {
-            return Err(Failure::NeedsRedis(
-                "tells over HTTP how many jobs there are, and of each by its id",
-            ));
-        }
         list(redis, &self.queue, place, &self.pages, json).await
     }
 }
@@ -83,7 +71,8 @@ pub(super) async fn list(
     pages: &Pages,
     json: bool,
 ) -> Result<(), Failure> {
-    let curl = || format!("curl 'http://127.0.0.1:4747/v1/queues/{name}/dead?count={}'", pages.limit);
+    let (state, limit) = (delayline_http::state(place), pages.limit);
+    let curl = || format!("curl 'http://127.0.0.1:4747/v1/queues/{name}/jobs?state={state}&count={limit}'");
     redis.with_queue(name, curl, async |queue| pages.show(queue, place, json).await).await
 }
 
@@ -98,7 +87,9 @@ impl Pages {
                 must_exist(queue).await?;
             }
             match (json, self.all) {
-                (true, false) => print::document(&Jobs::of(queue.name(), page))?,
+                (true, false) => {
+                    print::document(&JobPage::new(queue.name(), page.items, page.next.as_ref()))?
+                }
                 (true, true) => {
                     let mut jobs = page.items.into_iter().map(|job| Kept::new(queue.name(), job));
                     jobs.try_for_each(|job| print::document(&job))?;
@@ -133,13 +124,6 @@ async fn explain(queue: &Queue, place: Place, json: bool) -> Result<(), Failure>
         eprintln!("queue {name} has no {wanted} jobs, but {}", others.join(", "));
     }
     Ok(())
-}
-
-impl Jobs {
-    fn of(queue: &QueueName, page: Page<Inspected>) -> Jobs {
-        let jobs = page.items.into_iter().map(|job| Kept::new(queue, job)).collect();
-        Jobs { jobs, cursor: page.next.map(Written) }
-    }
 }
 
 fn table(place: Place, jobs: &[Inspected]) -> Table {

@@ -5,8 +5,8 @@ use clap_mangen::Man as Page;
 use serde_json::json;
 
 use crate::cli::Cli;
+use crate::cli::print;
 use crate::failure::Failure;
-use crate::print;
 
 /// Prints the main page of the manual, or writes the pages of all commands into a folder.
 #[derive(Clone, Debug, Args)]

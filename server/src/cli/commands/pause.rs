@@ -2,9 +2,9 @@ use clap::Args;
 use delayline_tokio::QueueName;
 use serde_json::json;
 
+use crate::cli::print;
+use crate::cli::redis::{Redis, must_exist};
 use crate::failure::Failure;
-use crate::print;
-use crate::redis::{Redis, must_exist};
 
 /// Stops deliveries from a queue. What is being run goes on, and publishing too.
 #[derive(Clone, Debug, Args)]

@@ -1,3 +1,6 @@
+mod lines;
+mod tally;
+
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
@@ -8,10 +11,11 @@ use delayline_tokio::{Backoff, JobId, Queue, QueueName, Span};
 use serde_json::json;
 use tokio::io::AsyncReadExt;
 
-use super::import::Import;
+use self::lines::Lines;
+use crate::cli::print;
+use crate::cli::redis::Redis;
 use crate::failure::Failure;
-use crate::redis::Redis;
-use crate::{draft, print};
+use crate::service::draft;
 
 /// Publishes a job, or many: a line of NDJSON each.
 #[derive(Clone, Debug, Args)]
@@ -81,7 +85,7 @@ struct Many {
 const ONE: [&str; 10] =
     ["body", "delay", "at", "id", "replace", "attempts", "backoff", "ttl", "headers", "content_type"];
 
-fn header(text: &str) -> Result<(String, String), String> {
+pub(super) fn header(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
         _ => Err("write NAME=VALUE".into()),
@@ -97,8 +101,8 @@ impl Publish {
                 .await;
         }
         let file = from.as_deref().filter(|file| file.as_os_str() != "-");
-        let import = Import { file, allow_duplicates: *allow_duplicates, json };
-        redis.with_queue(&self.queue, || self.curl_of_many(), async |queue| import.run(queue).await).await
+        let lines = Lines { file, allow_duplicates: *allow_duplicates, json };
+        redis.with_queue(&self.queue, || self.curl_of_many(), async |queue| lines.run(queue).await).await
     }
 
     async fn publish(&self, queue: &Queue, json: bool) -> Result<(), Failure> {
@@ -144,6 +148,7 @@ impl Publish {
             ttl: self.ttl,
             content_type: self.content_type.clone(),
             headers: self.headers.clone(),
+            trace: None,
             body,
         }
     }
@@ -184,6 +189,6 @@ impl Publish {
     }
 }
 
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

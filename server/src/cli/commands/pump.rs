@@ -3,9 +3,9 @@ use std::time::Duration;
 use clap::Args;
 use delayline_tokio::Span;
 
+use crate::cli::redis::Redis;
+use crate::cli::stop::Stop;
 use crate::failure::Failure;
-use crate::redis::Redis;
-use crate::stop::Stop;
 
 /// Stands for the pump lease until it is told to stop, and consumes nothing: jobs expire, dead letters are purged by their
 /// retention and forwarding goes on, though no service and no worker runs. Any number may stand; one at a time tends.

@@ -3,9 +3,9 @@ use delayline_tokio::QueueName;
 use serde_json::json;
 
 use super::names;
+use crate::cli::print;
+use crate::cli::redis::Redis;
 use crate::failure::Failure;
-use crate::print;
-use crate::redis::Redis;
 
 /// Names the queues, one a line, in order.
 #[derive(Clone, Debug, Args)]

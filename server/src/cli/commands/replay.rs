@@ -7,8 +7,8 @@ use delayline_http::Time;
 use delayline_tokio::{About, JobId, Line, QueueName, Replay as Steps, Step};
 use serde::Serialize;
 
+use crate::cli::print;
 use crate::failure::Failure;
-use crate::print;
 
 /// Steps the engine through what one was told, and prints in words what it heard and decided. Every decision is compared
 /// with the recorded one.

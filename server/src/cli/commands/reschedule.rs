@@ -5,9 +5,9 @@ use delayline_http::{Time, outcome};
 use delayline_tokio::{JobId, QueueName, RescheduleOutcome, Span, When};
 use serde_json::json;
 
+use crate::cli::print;
+use crate::cli::redis::{Redis, must_exist};
 use crate::failure::Failure;
-use crate::print;
-use crate::redis::{Redis, must_exist};
 
 /// Gives waiting jobs another due time. One that a consumer holds, or that is dead, stays as it is.
 #[derive(Clone, Debug, Args)]
@@ -78,7 +78,10 @@ impl Reschedule {
             (None, at) => json!({ "at": at }),
         };
         let url = |id| format!("'http://127.0.0.1:4747/v1/queues/{}/jobs/{id}'", self.queue);
-        format!("curl -X PATCH --json '{body}' {}", self.ids.iter().map(url).collect::<Vec<_>>().join(" "))
+        format!(
+            "curl -X PATCH -H 'Content-Type: application/json' -d '{body}' {}",
+            self.ids.iter().map(url).collect::<Vec<_>>().join(" ")
+        )
     }
 }
 

@@ -3,18 +3,18 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use bytesize::ByteSize;
 use clap::Args;
 use delayline_tokio::Span;
 use tokio::sync::watch;
 
+use crate::cli::redis::Redis;
+use crate::cli::stop::Stop;
 use crate::failure::Failure;
-use crate::limits::{self, Patience};
-use crate::listener::Listener;
-use crate::peers::Peers;
-use crate::redis::Redis;
-use crate::rest::{Endpoint, Origin, Token, Upstream};
-use crate::stop::Stop;
+use crate::service::limits::Patience;
+use crate::service::listener::{self, Listener};
+use crate::service::origins::Origin;
+use crate::service::peers::Peers;
+use crate::upstash::{Endpoint, Limits, Permissions, Token, Upstream, too_many_connections};
 
 /// Serves any Redis over HTTP as Upstash's REST API does, until it is told to stop: for workers at the edge, which have no
 /// TCP, and for the client `@upstash/redis`.
@@ -38,9 +38,6 @@ pub struct Rest {
     /// How long a request may wait for Redis
     #[arg(long, value_name = "TIME", default_value = "10s", env = "DELAYLINE_REST_TIMEOUT")]
     timeout: Span,
-    /// The most bytes of bodies in memory, of all requests together
-    #[arg(long, value_name = "SIZE", default_value = "192MiB", env = "DELAYLINE_REST_MAX_BODY_MEMORY")]
-    max_body_memory: ByteSize,
     /// Let clients do more than read and write data: CONFIG, FLUSHALL, all that the Redis user may
     #[arg(long)]
     allow_admin: bool,
@@ -56,11 +53,14 @@ pub struct Rest {
     /// Let clients plan faults for the requests to come, by POST /_faults: for tests
     #[arg(long, hide = true)]
     faults: bool,
+    #[command(flatten)]
+    limits: Limits,
 }
 
 /// The endpoint, listening but not yet answering.
 pub struct RestServer {
     listener: Listener,
+    address: SocketAddr,
     router: Router,
     peers: Arc<Peers>,
     patience: Patience,
@@ -69,15 +69,6 @@ pub struct RestServer {
 }
 
 impl Rest {
-    fn peers(&self) -> Result<Arc<Peers>, Failure> {
-        let bytes = self.max_body_memory.as_u64();
-        if bytes < 1 << 20 {
-            return Err(Failure::Usage("--max-body-memory must be 1MiB at least".to_owned()));
-        }
-        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        Ok(Peers::new(limits::max_connections(None), bytes, 0))
-    }
-
     /// Serves until it is told to stop, by SIGTERM or ctrl-c; told twice, it waits for nothing.
     pub(crate) async fn run(&self, redis: &Redis) -> Result<(), Failure> {
         let stop = Stop::listen()?;
@@ -96,35 +87,34 @@ impl RestServer {
     /// Connects and listens.
     pub async fn bind(rest: &Rest, redis: &Redis) -> Result<RestServer, Failure> {
         let url = redis.shared_url().ok_or(Failure::NeedsRedis("runs no Redis commands"))?;
-        let listener = Listener::bind(&rest.listen, true).await?;
+        rest.limits.validate()?;
+        let (listener, address) = Listener::tcp(&rest.listen, true).await?;
+        let listener = listener.refusing_by(too_many_connections);
         let upstream = Upstream::connect(url, redis.patience(), rest.timeout).await?;
         if rest.faults {
             tracing::warn!("clients may have requests go wrong: --faults is for tests");
         }
         let close = watch::Sender::new(false);
         let redis = upstream.address().to_owned();
-        let token = rest.token.clone();
-        let (peers, patience) = (rest.peers()?, Patience::default());
-        let clients = (Arc::clone(&peers), patience);
-        let endpoint =
-            Endpoint::new(token, rest.allow_admin, upstream, rest.faults, clients, close.subscribe());
-        Ok(RestServer { listener, router: endpoint.router(&rest.cors), peers, patience, close, redis })
+        let (peers, patience) = (rest.limits.peers(), rest.limits.patience());
+        let Rest { token, allow_admin, faults, limits, .. } = rest;
+        let permissions = Permissions { token: token.clone(), admin: *allow_admin, faults: *faults };
+        let endpoint = Endpoint::new(permissions, upstream, limits, Arc::clone(&peers), close.subscribe());
+        let router = endpoint.router(&rest.cors);
+        Ok(RestServer { listener, address, router, peers, patience, close, redis })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.listener.address()
+        self.address
     }
 
     /// Answers requests until `stop` ends; then takes no new ones, and finishes the others.
     pub async fn run_until(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Failure> {
-        let RestServer { listener, router, peers, patience, close, redis } = self;
+        let RestServer { listener, router, peers, patience, close, redis, .. } = self;
         let version = env!("CARGO_PKG_VERSION");
-        tracing::info!(
-            "delayline {version} listening on http://{}, commands go to {redis}",
-            listener.address()
-        );
-        listener.serve(router, peers, patience, close, stop).await;
+        tracing::info!("delayline {version} listening on {listener}, commands go to {redis}");
+        listener::serve(vec![(listener, router)], peers, patience, close, stop).await;
         Ok(())
     }
 }

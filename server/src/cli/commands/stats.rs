@@ -5,13 +5,16 @@ use clap::Args;
 use delayline_http::Queue;
 use delayline_tokio::{Client, QueueName, Span};
 use futures_util::{StreamExt, TryStreamExt, stream};
+use serde_json::Value;
 
 use super::names;
+use crate::cli::print;
+use crate::cli::queue;
+use crate::cli::redis::{Redis, with_nearest};
+use crate::cli::stop::Stop;
 use crate::failure::Failure;
-use crate::print;
-use crate::queue;
-use crate::redis::{Redis, with_nearest};
-use crate::stop::Stop;
+use crate::service::push;
+use crate::service::registry::Registry;
 
 const HOURS: u8 = 24;
 const AT_ONCE: usize = 16;
@@ -39,11 +42,11 @@ impl Stats {
     pub(crate) async fn run(&self, redis: &Redis, json: bool) -> Result<(), Failure> {
         let client = redis.connect(|| self.curl()).await?;
         let done = match self.watch {
-            None => self.show(&client, json).await.and_then(print::text),
+            None => self.show(&client, redis, json).await.and_then(print::text),
             Some(interval) => {
                 let stop = Stop::listen()?;
                 tokio::select! {
-                    done = self.watch(&client, Duration::from_millis(interval.0), json) => done,
+                    done = self.watch(&client, redis, Duration::from_millis(interval.0), json) => done,
                     () = stop.asked() => Ok(()),
                 }
             }
@@ -62,13 +65,19 @@ impl Stats {
     }
 
     /// Shows it again and again; a Redis that is away for a while does not end that.
-    async fn watch(&self, client: &Client, interval: Duration, json: bool) -> Result<(), Failure> {
+    async fn watch(
+        &self,
+        client: &Client,
+        redis: &Redis,
+        interval: Duration,
+        json: bool,
+    ) -> Result<(), Failure> {
         let in_place = !json && std::io::stdout().is_terminal();
         let mut ticks = tokio::time::interval(interval.max(Duration::from_millis(100)));
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            match self.show(client, json).await {
+            match self.show(client, redis, json).await {
                 Ok(shown) => {
                     // On a thread of its own: where nobody reads, it can be told to stop all the same.
                     let printed = tokio::task::spawn_blocking(move || {
@@ -85,26 +94,36 @@ impl Stats {
         }
     }
 
-    async fn show(&self, client: &Client, json: bool) -> Result<String, Failure> {
+    async fn show(&self, client: &Client, redis: &Redis, json: bool) -> Result<String, Failure> {
         match &self.queue {
-            Some(queue) => one(client, queue, json).await,
+            Some(queue) => one(client, redis, queue, json).await,
             None => all(client, json).await,
         }
     }
 }
 
-async fn one(client: &Client, name: &QueueName, json: bool) -> Result<String, Failure> {
-    let stats = crate::redis::queue(client, name)?.stats(HOURS).await?;
+async fn one(client: &Client, redis: &Redis, name: &QueueName, json: bool) -> Result<String, Failure> {
+    let stats = crate::cli::redis::queue(client, name)?.stats(HOURS).await?;
     if stats.born.is_none() {
         return Err(with_nearest(Failure::no_such_queue(name), client).await);
     }
-    let queue = Queue::new(name, stats);
+    let push_state = match stats.config.push {
+        Some(_) => push_state(client, redis, name).await,
+        None => None,
+    };
+    let queue = Queue { push_state, ..Queue::new(name, stats) };
     Ok(if json { line(&queue) } else { queue::Told(&queue).to_string() })
+}
+
+/// How the queue's target does, as the process has noted that last had news of it; nothing if that cannot be read.
+async fn push_state(client: &Client, redis: &Redis, name: &QueueName) -> Option<Value> {
+    let registry = Registry::open(redis.shared_url()?, client.prefix()).await.ok()?;
+    push::noted_state(&registry, name).await
 }
 
 async fn all(client: &Client, json: bool) -> Result<String, Failure> {
     let stats = names::all(client).await?.into_iter().map(|name| async move {
-        let stats = crate::redis::queue(client, &name)?.stats(HOURS).await?;
+        let stats = crate::cli::redis::queue(client, &name)?.stats(HOURS).await?;
         Ok::<_, Failure>(stats.born.is_some().then(|| Queue::new(&name, stats)))
     });
     let queues: Vec<Option<Queue>> = stream::iter(stats).buffered(AT_ONCE).try_collect().await?;

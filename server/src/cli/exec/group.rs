@@ -13,12 +13,14 @@ mod unix {
     use rustix::process::{Pid, Signal, kill_process_group};
     use tokio::process::Child;
 
-    /// Reads the group that runs, a line each time that changes, and at the end kills the last: a pipe ends however its
-    /// writer does, by SIGKILL too.
-    const LAST_WILL: &str = "trap '' HUP INT TERM USR1 USR2 PIPE; while read -r group; do last=$group; done; \
-                             test -z \"$last\" || kill -s KILL -- \"-$last\"";
+    /// Reads which groups begin and end, a line each, and at the end kills those that run: a pipe ends however its writer
+    /// does, by SIGKILL too.
+    const LAST_WILL: &str = "trap '' HUP INT TERM USR1 USR2 PIPE; groups=; while read -r what group; do \
+                             left=; for other in $groups; do test \"$other\" = \"$group\" || left=\"$left $other\"; done; \
+                             if test \"$what\" = begins; then left=\"$left $group\"; fi; groups=$left; done; \
+                             for group in $groups; do kill -s KILL -- \"-$group\"; done";
 
-    /// A process that outlives this one, and then kills the command that it was running.
+    /// A process that outlives this one, and then kills the commands that it was running.
     pub(in super::super) struct Heir(Mutex<ChildStdin>);
 
     impl Heir {
@@ -30,8 +32,8 @@ mod unix {
             Ok(Heir(Mutex::new(ear)))
         }
 
-        fn tell(&self, group: Option<Pid>) {
-            let line = group.map_or_else(|| "\n".to_owned(), |group| format!("{}\n", group.as_raw_nonzero()));
+        fn tell(&self, what: &str, group: Pid) {
+            let line = format!("{what} {}\n", group.as_raw_nonzero());
             let told = self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
             if let Err(error) = told {
                 tracing::warn!(%error, "the command will outlive this process if that is killed");
@@ -43,6 +45,7 @@ mod unix {
     /// this process is killed.
     pub(in super::super) struct Group<'a> {
         leader: Option<Pid>,
+        has_ended: bool,
         heir: &'a Heir,
     }
 
@@ -50,21 +53,24 @@ mod unix {
         pub(in super::super) fn of<'a>(leader: &Child, heir: &'a Heir) -> Group<'a> {
             let id = leader.id().and_then(|id| i32::try_from(id).ok());
             let leader = id.and_then(Pid::from_raw);
-            heir.tell(leader);
-            Group { leader, heir }
+            if let Some(leader) = leader {
+                heir.tell("begins", leader);
+            }
+            Group { leader, has_ended: false, heir }
         }
 
         pub(in super::super) fn ended(mut self) {
-            self.leader = None;
+            self.has_ended = true;
         }
     }
 
     impl Drop for Group<'_> {
         fn drop(&mut self) {
-            if let Some(leader) = self.leader {
+            let Some(leader) = self.leader else { return };
+            if !self.has_ended {
                 let _ = kill_process_group(leader, Signal::KILL);
             }
-            self.heir.tell(None);
+            self.heir.tell("ends", leader);
         }
     }
 }

@@ -1,16 +1,16 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::Peer;
+use crate::service::client_address::ClientAddress;
 
 /// Who is connected, and how often.
 #[derive(Default)]
 pub(super) struct Connections {
     peers: BTreeMap<u64, Arc<Peer>>,
-    clients: HashMap<IpAddr, usize>,
+    clients: HashMap<ClientAddress, usize>,
 }
 
 impl Connections {
@@ -19,12 +19,12 @@ impl Connections {
     }
 
     /// How many a client has.
-    pub(super) fn of_client(&self, client: IpAddr) -> usize {
+    pub(super) fn of_client(&self, client: ClientAddress) -> usize {
         self.clients.get(&client).copied().unwrap_or(0)
     }
 
     pub(super) fn insert(&mut self, peer: &Arc<Peer>) {
-        if let Some(client) = peer.client {
+        if let Some(client) = peer.counted() {
             *self.clients.entry(client).or_default() += 1;
         }
         self.peers.insert(peer.number, Arc::clone(peer));
@@ -32,7 +32,7 @@ impl Connections {
 
     pub(super) fn remove(&mut self, number: u64) -> Option<Arc<Peer>> {
         let peer = self.peers.remove(&number)?;
-        if let Some(client) = peer.client
+        if let Some(client) = peer.counted()
             && let Some(count) = self.clients.get_mut(&client)
         {
             *count -= 1;
@@ -47,9 +47,9 @@ impl Connections {
     /// of whoever has most connections, but at least `own`. Answers whether there was any.
     pub(super) fn close_some(&mut self, own: usize, most: usize) -> bool {
         let waited_for = self.peers.values().filter(|peer| !peer.is_served());
-        let mut clients: HashMap<Option<IpAddr>, Vec<(u64, u64)>> = HashMap::new();
+        let mut clients: HashMap<Option<ClientAddress>, Vec<(u64, u64)>> = HashMap::new();
         for peer in waited_for {
-            clients.entry(peer.client).or_default().push((peer.active_ms.load(Relaxed), peer.number));
+            clients.entry(peer.counted()).or_default().push((peer.active_ms.load(Relaxed), peer.number));
         }
         let ranked = clients.into_iter().map(|(client, silent)| {
             let count = client.map_or(0, |client| self.of_client(client));

@@ -2,13 +2,18 @@ use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use delayline_tokio::{Client, Lease};
 use hyper::body::{Frame, SizeHint};
+use tokio::time::timeout;
 
 use super::Peer;
+
+/// How long after a client has said that it leaves it is heard of that it has read nothing more.
+const BROKEN_WITHIN: Duration = Duration::from_secs(1);
 
 /// Leases that an answer hands out. Dropped, it gives them back, unspent.
 pub(crate) struct Handout {
@@ -40,6 +45,11 @@ struct HandingOut {
 impl Handout {
     pub(crate) fn new(client: Client, leases: Vec<Lease>) -> Handout {
         Handout { client, leases }
+    }
+
+    /// Hands out these too.
+    pub(crate) fn also(&mut self, leases: Vec<Lease>) {
+        self.leases.extend(leases);
     }
 
     fn deliver(mut self) {
@@ -84,6 +94,17 @@ impl Peer {
         unread.is_pipelined |= !unread.sent.is_empty();
     }
 
+    /// Whether a client that has answers to read, and had asked for more, turns out to have broken the connection. With TLS it
+    /// may have said before that it leaves, as one does that has read all.
+    pub(crate) async fn broke_off_unread(&self) -> bool {
+        let may_be_unread = {
+            let unread = self.handouts.unread();
+            unread.is_pipelined && !unread.sent.is_empty()
+        };
+        let Some(socket) = self.socket.as_ref().filter(|_| may_be_unread) else { return false };
+        timeout(BROKEN_WITHIN, socket.is_reset()).await.unwrap_or(false)
+    }
+
     /// Nothing more is answered. A client that had asked for more and broke the connection did not read what it was sent;
     /// who closes it otherwise may have.
     pub(crate) fn is_over(&self, is_broken: bool) {
@@ -95,23 +116,8 @@ impl Peer {
     }
 
     /// Whether the client has closed its side of the connection, asked of the system: the runtime hears of it later.
-    #[cfg(target_os = "linux")]
     fn has_left(&self) -> bool {
-        use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
-        let Some(stream) = &self.stream else { return false };
-        let mut closed = [PollFd::new(&**stream, PollFlags::RDHUP)];
-        poll(&mut closed, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)
-    }
-
-    /// What the runtime has heard is all that is known.
-    #[cfg(not(target_os = "linux"))]
-    fn has_left(&self) -> bool {
-        use futures_util::FutureExt;
-
-        let Some(stream) = &self.stream else { return false };
-        let ready = stream.ready(tokio::io::Interest::READABLE).now_or_never();
-        matches!(ready, Some(Ok(ready)) if ready.is_read_closed())
+        self.socket.as_ref().is_some_and(|socket| socket.is_read_closed())
     }
 }
 
@@ -128,7 +134,7 @@ impl HttpBody for HandingOut {
             let left = io::Error::new(io::ErrorKind::ConnectionAborted, "the client left before its answer");
             return Poll::Ready(Some(Err(left)));
         }
-        match &self.peer.stream {
+        match &self.peer.socket {
             Some(_) => self.peer.handouts.unread().unsent.push(handout),
             None => handout.deliver(),
         }

@@ -1,12 +1,12 @@
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Peer;
+use super::Peers;
+use crate::service::client_address::ClientAddress;
 
 /// How many takes of each client wait.
 pub(super) struct Takes {
-    waiting: Mutex<HashMap<IpAddr, usize>>,
+    waiting: Mutex<HashMap<ClientAddress, usize>>,
     most: usize,
 }
 
@@ -19,8 +19,8 @@ pub(crate) struct TooManyTakes {
 
 /// A take waits until this is dropped.
 pub(crate) struct Waiting {
-    peer: Arc<Peer>,
-    client: IpAddr,
+    peers: Arc<Peers>,
+    client: ClientAddress,
 }
 
 impl Takes {
@@ -29,24 +29,24 @@ impl Takes {
     }
 }
 
-impl Peer {
-    /// A take is to wait.
-    pub(crate) fn waits(self: &Arc<Peer>) -> Result<Option<Waiting>, TooManyTakes> {
-        let Some(client) = self.client else { return Ok(None) };
-        let Takes { waiting, most } = &self.peers.takes;
+impl Peers {
+    /// A take of this client is to wait.
+    pub(crate) fn waits(self: &Arc<Peers>, client: ClientAddress) -> Result<Waiting, TooManyTakes> {
+        let client = client.counted();
+        let Takes { waiting, most } = &self.takes;
         let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let of_client = waiting.entry(client).or_default();
         if *of_client >= *most {
             return Err(TooManyTakes { most: *most });
         }
         *of_client += 1;
-        Ok(Some(Waiting { peer: Arc::clone(self), client }))
+        Ok(Waiting { peers: Arc::clone(self), client })
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        let mut waiting = self.peer.peers.takes.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.peers.takes.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(of_client) = waiting.get_mut(&self.client) {
             *of_client -= 1;
             if *of_client == 0 {

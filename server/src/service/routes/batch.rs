@@ -8,19 +8,20 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use delayline_http::body::json_too_large;
 use delayline_http::item::{self, Outcome};
-use delayline_http::{Batch, Form, NDJSON, Problem};
-use delayline_tokio::QueueName;
+use delayline_http::{Batch, Form, NDJSON, Problem, trace};
+use delayline_tokio::{QueueName, Trace};
 use futures_util::{StreamExt, TryStreamExt};
+use tracing::Instrument;
 
 use super::options::{Said, headers_of};
 use super::path::InPath;
 use super::sender::Sender;
-use crate::app::{App, Shared};
-use crate::body::{Inbound, Unread};
-use crate::lines::Line;
-use crate::peers::Peer;
-use crate::rejection::{Rejection, respond};
-use crate::spool::{Full, Spool};
+use crate::service::app::{App, Shared};
+use crate::service::body::{Inbound, Unread};
+use crate::service::lines::Line;
+use crate::service::peers::Peer;
+use crate::service::rejection::{Rejection, respond};
+use crate::service::spool::{Full, Spool};
 
 /// How many jobs of a batch are on their way at once.
 const UNDER_WAY: usize = 64;
@@ -34,22 +35,30 @@ pub(super) async fn publish(
     body: Inbound,
 ) -> Result<Response, Rejection> {
     options.finish()?;
-    match Form::of(&headers_of(&headers))? {
-        Form::Lines => Ok(streamed(app, peer, queue, body)),
+    let headers = headers_of(&headers);
+    let trace = trace(&headers);
+    match Form::of(&headers)? {
+        Form::Lines => Ok(streamed(app, peer, queue, trace, body)),
         Form::Array => {
-            let (batch, drafts) = Batch::read(&body.json().await?)?;
+            let (batch, drafts) = Batch::read(&body.json().await?, trace.as_ref())?;
             Ok(respond(batch.answer(app.publish_all(&queue, drafts).await?)))
         }
     }
 }
 
 /// Answers a line for each line as it is published, whether or not the answer is read meanwhile.
-fn streamed(app: Shared, peer: Arc<Peer>, queue: QueueName, mut body: Inbound) -> Response {
+fn streamed(
+    app: Shared,
+    peer: Arc<Peer>,
+    queue: QueueName,
+    trace: Option<Trace>,
+    mut body: Inbound,
+) -> Response {
     let spool = Spool::new(Arc::clone(&peer));
     let answer = Body::from_stream(Arc::clone(&spool).read().map(Ok::<_, Infallible>));
     let serving = peer.also_serves();
-    tokio::spawn(async move {
-        match publish_lines(&app, &peer, &queue, &mut body, &spool).await {
+    let publishing = async move {
+        match publish_lines(&app, &peer, &queue, trace.as_ref(), &mut body, &spool).await {
             Ok(()) => spool.end(),
             Err(problem) => {
                 spool.end_with(&line(&Outcome::error(None, problem)));
@@ -58,7 +67,8 @@ fn streamed(app: Shared, peer: Arc<Peer>, queue: QueueName, mut body: Inbound) -
             }
         }
         drop(serving);
-    });
+    };
+    tokio::spawn(publishing.in_current_span());
     ([(header::CONTENT_TYPE, NDJSON)], answer).into_response()
 }
 
@@ -67,6 +77,7 @@ async fn publish_lines(
     app: &App,
     peer: &Peer,
     queue: &QueueName,
+    trace: Option<&Trace>,
     body: &mut Inbound,
     spool: &Spool,
 ) -> Result<(), Problem> {
@@ -76,7 +87,7 @@ async fn publish_lines(
         .map_ok(async |line| {
             Ok(match line {
                 Line::Whole(json) => {
-                    let outcome = publish_one(app, queue, &json).await;
+                    let outcome = publish_one(app, queue, trace, &json).await;
                     peer.lets_go(json.len());
                     outcome
                 }
@@ -112,8 +123,8 @@ fn line(outcome: &Outcome) -> Vec<u8> {
     line
 }
 
-async fn publish_one(app: &App, queue: &QueueName, json: &[u8]) -> Outcome {
-    let draft = match item::read(json) {
+async fn publish_one(app: &App, queue: &QueueName, trace: Option<&Trace>, json: &[u8]) -> Outcome {
+    let draft = match item::read(json, trace) {
         Ok(draft) => draft,
         Err(problem) => return Outcome::error(None, problem),
     };

@@ -3,14 +3,15 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use delayline_http::Problem;
 
-use crate::app::Shared;
-use crate::rejection::Rejection;
+use crate::service::app::Shared;
+use crate::service::rejection::Rejection;
+use crate::service::tokens::Caller;
 
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The process runs, and can do its work.
 pub(super) async fn healthz(State(app): State<Shared>) -> Result<&'static str, Rejection> {
-    app.client.failure().map_or(Ok("ok\n"), |panicked| Err(panicked.into()))
+    app.client.failure().map_or(Ok("ok\n"), |ended| Err(ended.into()))
 }
 
 /// Redis answers.
@@ -22,6 +23,7 @@ pub(super) async fn readyz(State(app): State<Shared>) -> Result<&'static str, Re
     Ok("ok\n")
 }
 
-pub(super) async fn metrics(State(app): State<Shared>) -> Response {
-    ([(header::CONTENT_TYPE, PROMETHEUS)], app.metrics().await).into_response()
+pub(super) async fn metrics(State(app): State<Shared>, caller: Caller) -> Result<Response, Rejection> {
+    caller.reaches_all()?;
+    Ok(([(header::CONTENT_TYPE, PROMETHEUS)], app.metrics().await).into_response())
 }

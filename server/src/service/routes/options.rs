@@ -3,7 +3,7 @@ use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use delayline_http::{Headers, Options};
 
-use crate::rejection::Rejection;
+use crate::service::rejection::Rejection;
 
 /// What a request says beside its path and body.
 pub(crate) struct Said(pub(crate) Options);

@@ -2,9 +2,10 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use delayline_http::{Problem, Segment, named};
 
-use crate::rejection::Rejection;
+use crate::service::rejection::Rejection;
+use crate::service::tokens::Caller;
 
-/// A part of the path, read.
+/// A part of the path, read. A queue, and the queue of a lease, is one that the caller's token is for.
 pub(crate) struct InPath<T>(pub(crate) T);
 
 impl<T: Segment, S: Send + Sync> FromRequestParts<S> for InPath<T> {
@@ -15,6 +16,10 @@ impl<T: Segment, S: Send + Sync> FromRequestParts<S> for InPath<T> {
             .await
             .map_err(|error| Problem::bad("bad_path", error))?;
         let text = path.iter().find(|(name, _)| *name == T::NAME).map_or("", |(_, value)| value);
-        Ok(InPath(named(text)?))
+        let segment: T = named(text)?;
+        if let Some(queue) = segment.queue() {
+            Caller::asking(parts)?.must_reach(queue)?;
+        }
+        Ok(InPath(segment))
     }
 }

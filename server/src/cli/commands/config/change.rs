@@ -7,15 +7,16 @@ use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 
-const NAMES: [&str; 7] =
-    ["attempts", "backoff", "retention", "bury_expired", "max_jobs", "max_bytes", "forward"];
+const NAMES: [&str; 8] =
+    ["attempts", "backoff", "retention", "bury_expired", "max_jobs", "max_bytes", "forward", "push"];
 
 /// One value of a config that is to change.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Change {
-    name: &'static str,
-    /// `None` unsets it.
-    value: Option<Value>,
+    /// Its name, after those of the objects that it is in.
+    path: Vec<String>,
+    /// Null unsets it.
+    value: Value,
 }
 
 impl FromStr for Change {
@@ -23,11 +24,34 @@ impl FromStr for Change {
 
     fn from_str(text: &str) -> Result<Change, String> {
         let (name, value) = text.split_once('=').ok_or("write NAME=VALUE, as in attempts=5")?;
-        let known = || format!("{name:?} is not part of a config: use {}", NAMES.join(", "));
-        let name = NAMES.into_iter().find(|known| *known == name).ok_or_else(known)?;
         let unset = value == "default" || (value == "none" && name != "backoff");
-        let value = if unset { None } else { Some(read(name, value)?) };
-        Ok(Change { name, value })
+        let path: Vec<String> = name.split('.').map(str::to_owned).collect();
+        let value = match path.len() {
+            _ if unset => Value::Null,
+            1 => read(name, value)?,
+            _ => serde_json::from_str(value).unwrap_or_else(|_| Value::from(value)),
+        };
+        if path.len() == 1 && !NAMES.contains(&name) {
+            return Err(format!("{name:?} is not part of a config: use {}", NAMES.join(", ")));
+        }
+        Ok(Change { path, value })
+    }
+}
+
+impl Change {
+    /// Adds it to a JSON Merge Patch.
+    fn put_into(&self, patch: &mut Map<String, Value>) {
+        let Some((name, objects)) = self.path.split_last() else { return };
+        let mut patch = patch;
+        for object in objects {
+            let inner = patch.entry(object.clone()).or_insert(Value::Null);
+            if !inner.is_object() {
+                *inner = Value::Object(Map::new());
+            }
+            let Value::Object(inner) = inner else { return };
+            patch = inner;
+        }
+        patch.insert(name.clone(), self.value.clone());
     }
 }
 
@@ -45,24 +69,21 @@ fn read(name: &str, value: &str) -> Result<Value, String> {
             .parse::<bool>()
             .map(Value::from)
             .map_err(|_| format!("{name} must be true or false, not {value:?}")),
+        "push" => serde_json::from_str(value).map_err(|error| {
+            format!("push must be JSON, as in '{{\"url\":\"https://…\"}}' ({error}); or set a field of it, as in push.url=https://…")
+        }),
         _ => Ok(Value::from(value)),
     }
 }
 
 /// The config with these changes.
 pub(super) fn apply(config: QueueConfig, changes: &[Change]) -> Result<QueueConfig, Failure> {
-    let mut document = match serde_json::to_value(Document::from(config)) {
-        Ok(Value::Object(document)) => document,
-        _ => Map::new(),
-    };
-    for Change { name, value } in changes {
-        match value {
-            Some(value) => document.insert((*name).to_string(), value.clone()),
-            None => document.remove(*name),
-        };
+    let mut patch = Map::new();
+    for change in changes {
+        change.put_into(&mut patch);
     }
-    let json = serde_json::to_vec(&document).unwrap_or_default();
-    Document::read(&json).map_err(|problem| {
+    let json = serde_json::to_vec(&patch).unwrap_or_default();
+    Document::patched(config, &json).map_err(|problem| {
         let detail = problem.detail.replace("the body is not a config: ", "this is not a config: ");
         Failure::Usage(detail)
     })
@@ -102,12 +123,27 @@ mod tests {
     }
 
     #[test]
+    fn a_dot_leads_into_an_object() {
+        let mut patch = Map::new();
+        for change in
+            ["push.url=https://a.example/?b=c", "push.rate.limit=5", "push.key=none", "push.name=\"5\""]
+        {
+            change.parse::<Change>().unwrap().put_into(&mut patch);
+        }
+        let expected = serde_json::json!({
+            "push": { "url": "https://a.example/?b=c", "rate": { "limit": 5 }, "key": null, "name": "5" }
+        });
+        assert_eq!(Value::Object(patch), expected);
+    }
+
+    #[test]
     fn says_what_is_wrong() {
         for (change, says) in [
             ("attempts", "write NAME=VALUE"),
             ("attempt=5", "\"attempt\" is not part of a config: use attempts, backoff"),
             ("attempts=many", "attempts must be a number"),
             ("bury_expired=yes", "must be true or false"),
+            ("push=https://a.example", "push.url=https://…"),
             ("max_bytes=big", "as in 64MiB"),
         ] {
             assert!(change.parse::<Change>().unwrap_err().contains(says), "{change}");
@@ -115,6 +151,7 @@ mod tests {
         for (change, says) in [
             ("attempts=0", "attempts must be 1 to 999"),
             ("attempts=70000", "this is not a config"),
+            ("limits.jobs=5", "unknown field `limits`"),
             ("retention=7", "7 in \"7\" has no unit"),
             ("forward=work", "write list:KEY or stream:KEY"),
         ] {

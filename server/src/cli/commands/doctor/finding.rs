@@ -2,7 +2,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::help;
+use crate::cli::help;
 
 /// What a check found.
 #[derive(Debug, Serialize)]

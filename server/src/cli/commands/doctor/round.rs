@@ -8,8 +8,8 @@ use delayline_tokio::{Client, Error, Prefix, Queue, QueueName, SettleOutcome, Sh
 
 use super::finding::Finding;
 use super::wire::Wire;
+use crate::cli::stop::Stop;
 use crate::failure::Failure;
-use crate::stop::Stop;
 
 const CHECK: &str = "round trip";
 const WAIT: Duration = Duration::from_secs(5);
@@ -61,7 +61,7 @@ pub(super) async fn check(
 }
 
 async fn round(client: &Client, name: &QueueName) -> Result<(), Failure> {
-    let queue: Queue = crate::redis::queue(client, name)?;
+    let queue: Queue = crate::cli::redis::queue(client, name)?;
     let published = queue.publish_bytes("doctor").ttl(FORGOTTEN).timeout(WAIT).await?;
     let jobs = queue.take().wait(WAIT).await?;
     let job = jobs.into_iter().find(|job| job.lease.id == published.id);

@@ -1,5 +1,3 @@
-mod tally;
-
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,11 +9,11 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::Notify;
 
-use self::tally::{Refused, Tally, Told};
-use crate::draft;
+use super::tally::{Refused, Tally, Told};
+use crate::cli::stop::Stop;
 use crate::failure::Failure;
-use crate::lines::{self, Line};
-use crate::stop::Stop;
+use crate::service::draft;
+use crate::service::lines::{self, Line};
 
 const CHUNK: usize = 256 << 10;
 const LINE_BYTES: usize = 2 << 20;
@@ -25,8 +23,8 @@ const BATCH_BYTES: usize = 4 << 20;
 const UNDER_WAY: usize = 4;
 const REDRAWN: Duration = Duration::from_millis(100);
 
-/// Publishes the jobs of an input, a line of NDJSON each, holding no more than some batches of them.
-pub(super) struct Import<'a> {
+/// Publishes the jobs of an input, a line of NDJSON each, and holds no more than some batches of them.
+pub(super) struct Lines<'a> {
     /// Where they are; stdin if not given.
     pub(super) file: Option<&'a Path>,
     pub(super) allow_duplicates: bool,
@@ -35,7 +33,7 @@ pub(super) struct Import<'a> {
 
 type Input = Result<(u64, Line), std::io::Error>;
 
-impl Import<'_> {
+impl Lines<'_> {
     pub(super) async fn run(&self, queue: &Queue) -> Result<(), Failure> {
         let stop = Stop::listen()?;
         tracing::info!("reading jobs for {} at {}", queue.name(), queue.address());
@@ -170,7 +168,7 @@ async fn publish(queue: &Queue, batch: Vec<Input>) -> (Vec<Told>, Option<std::io
 
 fn described(line: Line) -> Result<Draft, Problem> {
     match line {
-        Line::Whole(json) => item::read(&json),
+        Line::Whole(json) => item::read(&json, None),
         Line::TooLong => {
             let detail =
                 format!("the line is over {LINE_BYTES} bytes, so it was not read: publish a smaller payload");

@@ -3,9 +3,9 @@ use delayline_http::item::Outcome;
 use delayline_tokio::{Error, JobId, Published};
 use serde::Serialize;
 
+use crate::cli::print;
 use crate::failure::Failure;
-use crate::print;
-use crate::rejection::problem;
+use crate::service::rejection::problem;
 
 /// What became of the lines so far.
 #[derive(Default, Serialize)]

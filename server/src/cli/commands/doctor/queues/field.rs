@@ -3,7 +3,7 @@ use delayline_tokio::{Backoff, Forward, UnixMicros};
 use super::whole;
 
 /// The fields of `meta` that say one thing each; what counts is recounted by a script.
-pub(super) const FIELDS: [&str; 17] = [
+pub(super) const FIELDS: [&str; 18] = [
     "born",
     "epoch",
     "cfgver",
@@ -20,11 +20,13 @@ pub(super) const FIELDS: [&str; 17] = [
     "max_jobs",
     "max_bytes",
     "forward",
+    "push",
     "forward_error",
 ];
 const SWEEP_AHEAD_MS: u64 = 3_600_000;
 const CURSOR_DIGITS: usize = 19;
 const ERROR_BYTES: usize = 256;
+const PUSH_BYTES: usize = 4_096;
 
 /// What a field that cannot be ought to be.
 pub(super) enum Right {
@@ -59,6 +61,7 @@ pub(super) fn mended(name: &str, raw: &[u8], now: UnixMicros) -> Option<Right> {
         "retention" => (within(1, u64::MAX), Right::Absent),
         "expire" => (text == Some("dead"), Right::Absent),
         "forward" => (text.is_some_and(|text| text.parse::<Forward>().is_ok()), Right::Absent),
+        "push" => (text.is_some_and(|text| (1..=PUSH_BYTES).contains(&text.len())), Right::Absent),
         "forward_error" => (text.is_some_and(|text| text.len() <= ERROR_BYTES), Right::Absent),
         _ => (number.is_some(), Right::Absent),
     };

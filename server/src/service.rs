@@ -1,0 +1,37 @@
+//! The service: the queues over HTTP, and who may ask how much of it.
+
+pub(crate) mod access;
+pub(crate) mod admission;
+pub(crate) mod app;
+pub(crate) mod audit;
+pub(crate) mod body;
+pub(crate) mod client_address;
+pub(crate) mod draft;
+pub(crate) mod forwarding;
+pub(crate) mod guard;
+pub(crate) mod limits;
+pub(crate) mod lines;
+pub(crate) mod listener;
+pub(crate) mod lmstfy;
+pub(crate) mod metrics;
+pub(crate) mod namespaces;
+pub(crate) mod origins;
+pub(crate) mod pace;
+pub(crate) mod peers;
+pub(crate) mod proxies;
+pub(crate) mod push;
+pub(crate) mod rate;
+pub(crate) mod recorder;
+pub(crate) mod recording;
+pub(crate) mod registry;
+pub(crate) mod rejection;
+pub(crate) mod request_id;
+pub(crate) mod routes;
+pub(crate) mod seldom;
+pub(crate) mod server;
+pub(crate) mod site;
+pub(crate) mod socket;
+pub(crate) mod spool;
+pub(crate) mod tls;
+pub(crate) mod tokens;
+pub(crate) mod ulids;
