@@ -85,6 +85,18 @@ const PATCHES: &[Patch] = &[
         "apply()\nbegin_with_removal()\n\nif want == 0 then",
         "apply()\nbegin_with_removal()\nif counts.unreadable and #jobs > 0 then error('no state') end\nif want == 0 then",
     ),
+    patch(
+        Bug::EditIgnoresChanges,
+        1,
+        "    if is_as_found(i, id) then\n",
+        "    if waiting[i] and not kept[id] then\n",
+    ),
+    patch(
+        Bug::EditForgetsAttempts,
+        1,
+        "    flag(s, BIG, bytes > LARGE_BYTES)\n",
+        "    flag(s, BIG, bytes > LARGE_BYTES)\n    s.attempts = 0\n",
+    ),
     patch(Bug::EndlessLease, 3, "local LATE_LEASE_MS = 172800000", "local LATE_LEASE_MS = 4503599627370496"),
     patch(Bug::EarlyPromotion, 1, "if due > now then return ids", "if due > now + 1 then return ids"),
     patch(Bug::LeaseForgotten, 1, "enters('leased', job.id, lease_end)", ""),

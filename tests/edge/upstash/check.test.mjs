@@ -165,3 +165,71 @@ test('the token to sync by is passed on', async () => {
   const answer = await ask('/ping', { headers: { 'upstash-sync-token': '' } });
   assert.ok(answer.headers.get('upstash-sync-token'));
 });
+
+test('tokens to sync by grow with each answer', async () => {
+  const tokens = [];
+  for (const sent of ['', 'of another endpoint']) {
+    const { headers } = await ask('/ping', { headers: { 'upstash-sync-token': sent } });
+    tokens.push(BigInt(headers.get('upstash-sync-token')));
+  }
+  assert.ok(tokens[1] > tokens[0]);
+});
+
+test('answers in RESP2', async () => {
+  const headers = { 'upstash-response-format': 'resp2' };
+  const answer = await ask('/pipeline', { method: 'POST', body: '[["SET","r","a"],["GET","r"],["INCR","r"]]', headers });
+  assert.equal(answer.headers.get('content-type'), 'application/octet-stream');
+  assert.match(await answer.text(), /^\+OK\r\n\$1\r\na\r\n-ERR value is not an integer.*\r\n$/);
+});
+
+// The next event of a subscriber, or of a type of its own.
+const event = (subscriber, type) => new Promise((resolve) => subscriber.on(type, resolve));
+const heard = async (channel, count) => {
+  while ((await raw.exec(['PUBSUB', 'NUMSUB', channel]))[1] !== count) await new Promise(setImmediate);
+};
+
+test('messages of a channel', { timeout: 20_000 }, async () => {
+  const subscriber = redis.subscribe('chat');
+  assert.equal(await event(subscriber, 'subscribe'), 1);
+  const messages = [];
+  const all = new Promise((resolve) => {
+    subscriber.on('message', ({ channel, message }) => {
+      messages.push([channel, message]);
+      if (message === 'last') resolve();
+    });
+  });
+  const own = event(subscriber, 'message:chat');
+  const sent = [{ a: [1, 'b'] }, 'a, b', 7, 'héllo 日本 🎉', 'last'];
+  for (const message of sent) assert.equal(await redis.publish('chat', message), 1);
+  await all;
+  assert.deepEqual(messages, sent.map((message) => ['chat', message]));
+  assert.deepEqual(await own, { channel: 'chat', message: sent[0] });
+  await subscriber.unsubscribe();
+  await heard('chat', 0);
+});
+
+test('messages of channels alike, and of several', { timeout: 20_000 }, async () => {
+  const alike = redis.psubscribe('user:*');
+  assert.equal(await event(alike, 'psubscribe'), 1);
+  const several = redis.subscribe(['user:1', 'user:2']);
+  await Promise.all([heard('user:1', 1), heard('user:2', 1)]);
+  const [message, own] = [event(alike, 'pmessage'), event(several, 'message')];
+  assert.equal(await redis.publish('user:2', { n: 2 }), 2);
+  assert.deepEqual(await message, { pattern: 'user:*', channel: 'user:2', message: { n: 2 } });
+  assert.deepEqual(await own, { channel: 'user:2', message: { n: 2 } });
+  assert.deepEqual(several.getSubscribedChannels(), ['user:1', 'user:2']);
+  await several.unsubscribe(['user:2']);
+  await heard('user:2', 0);
+  await Promise.all([alike.unsubscribe(), several.unsubscribe()]);
+  await heard('user:1', 0);
+});
+
+test('a subscription that Redis ends is an error', { timeout: 20_000 }, async () => {
+  const subscriber = redis.subscribe('doomed');
+  await event(subscriber, 'subscribe');
+  const error = event(subscriber, 'error');
+  process.kill(Number(await redis.eval("return redis.call('INFO', 'server'):match('process_id:(%d+)')", [], [])), 'SIGKILL');
+  const { channel, message } = await error;
+  assert.equal(channel, 'doomed');
+  assert.match(message, /^ERR the connection to .* subscribe again$/);
+});

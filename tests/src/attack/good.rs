@@ -1,12 +1,13 @@
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::idle::{Idle, alone};
-use super::wire::Wire;
+use crate::endpoint::Endpoint;
+use crate::wire::Wire;
 
 /// How long it waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -16,7 +17,7 @@ const REST: Duration = Duration::from_millis(20);
 /// A client that publishes a job, takes it and acknowledges it, on a connection of each job's own, and asks a server that
 /// does nothing else between two jobs.
 pub(super) struct Good {
-    to: SocketAddr,
+    to: Endpoint,
     idle: Idle,
     seen: Seen,
 }
@@ -50,7 +51,7 @@ impl Times {
 }
 
 impl Good {
-    pub(super) fn new(to: SocketAddr) -> Good {
+    pub(super) fn new(to: Endpoint) -> Good {
         Good { to, idle: Idle::start(), seen: Seen::default() }
     }
 
@@ -87,7 +88,7 @@ impl Good {
 
     async fn job(&mut self) -> Result<(), String> {
         let begun = Instant::now();
-        let wire = Wire::open(Ipv4Addr::LOCALHOST, self.to).await;
+        let wire = Wire::open(Ipv4Addr::LOCALHOST, &self.to).await;
         let mut wire = wire.map_err(|why| format!("no connection: {why}"))?;
         self.request(&mut wire, "/v1/queues/good/jobs", "a body", begun).await?;
         let taken = self.request(&mut wire, "/v1/take?queue=good&wait=5s", "", Instant::now()).await?;
@@ -117,7 +118,7 @@ impl Good {
 }
 
 /// How many jobs of a queue are leased; none if there is no such queue.
-pub(super) async fn leased(to: SocketAddr, queue: &str) -> Result<u64, String> {
+pub(super) async fn leased(to: &Endpoint, queue: &str) -> Result<u64, String> {
     let asked = async {
         let mut wire = Wire::open(Ipv4Addr::LOCALHOST, to).await?;
         wire.ask("GET", &format!("/v1/queues/{queue}"), "").await

@@ -1,5 +1,5 @@
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +7,8 @@ use clap::ValueEnum;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::Tally;
-use super::wire::Wire;
+use crate::endpoint::Endpoint;
+use crate::wire::Wire;
 
 /// Where attackers come from, so that limits for each client keep them from the good one.
 const FROM: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 66);
@@ -59,9 +60,9 @@ impl Attack {
     }
 
     /// Attacks again and again until `end`.
-    pub(super) async fn go_on(self, number: usize, to: SocketAddr, tally: Arc<Tally>, end: Instant) {
+    pub(super) async fn go_on(self, number: usize, to: Endpoint, tally: Arc<Tally>, end: Instant) {
         while Instant::now() < end {
-            match timeout_at(end, self.once(number, to, &tally)).await {
+            match timeout_at(end, self.once(number, &to, &tally)).await {
                 Ok(Ok(status)) => tally.answered(status),
                 Ok(Err(_)) => tally.closed(),
                 Err(_) => tally.held(),
@@ -72,7 +73,7 @@ impl Attack {
     }
 
     /// What it was answered, or how its connection ended.
-    async fn once(self, number: usize, to: SocketAddr, tally: &Tally) -> io::Result<u16> {
+    async fn once(self, number: usize, to: &Endpoint, tally: &Tally) -> io::Result<u16> {
         let mut wire = Wire::open(FROM, to).await?;
         match self {
             Attack::StalledBodies => {

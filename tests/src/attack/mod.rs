@@ -5,7 +5,6 @@ mod idle;
 mod kind;
 mod report;
 mod target;
-mod wire;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,6 +13,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
+pub use crate::endpoint::Security;
 pub use kind::Attack;
 pub use report::{Report, Tally};
 pub use target::{State, Target};
@@ -31,6 +31,8 @@ pub struct Options {
     pub length: Duration,
     /// Which part of the attackers there are: one in so many.
     pub part: usize,
+    /// How the service is secured.
+    pub security: Security,
 }
 
 /// Within what all must be as it was, once all attackers have gone.
@@ -47,9 +49,9 @@ const WARM: usize = 50;
 /// # Panics
 /// If the service does not start, or cannot be looked at.
 pub async fn run(attack: Attack, options: &Options) -> Report {
-    let target = Arc::new(Target::start(&options.program, options.descriptors));
+    let target = Arc::new(Target::start_with(&options.program, options.descriptors, &options.security));
     let mut report = Report::new(attack, target.descriptors());
-    let mut good = Good::new(target.address());
+    let mut good = Good::new(target.endpoint());
     for _ in 0..WARM {
         good.work().await;
     }
@@ -59,7 +61,7 @@ pub async fn run(attack: Attack, options: &Options) -> Report {
     let end = Instant::now() + options.length;
     let mut attackers = JoinSet::new();
     for number in 0..(attack.attackers() / options.part).max(1) {
-        attackers.spawn(attack.go_on(number, target.address(), tally.clone(), end));
+        attackers.spawn(attack.go_on(number, target.endpoint(), tally.clone(), end));
     }
     report.good = good.await.expect("the good client does not panic");
     report.during = target.state();
@@ -77,7 +79,7 @@ pub async fn run(attack: Attack, options: &Options) -> Report {
 async fn left_leased(target: &Target, taken: u64) -> Result<u64, String> {
     let end = Instant::now() + BACK_WITHIN;
     loop {
-        let left = good::leased(target.address(), kind::LEFT).await;
+        let left = good::leased(&target.endpoint(), kind::LEFT).await;
         if left.as_ref().is_ok_and(|left| *left <= taken) || Instant::now() >= end {
             return left;
         }

@@ -1,18 +1,16 @@
-use std::fs::{self, File};
+use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::Command;
 
+use crate::endpoint::{Endpoint, Security, certify};
 use crate::scratch::Scratch;
-use crate::{Process, RedisServer, until};
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::{Process, RedisServer, service};
 
 /// A service in a process of its own, on a Redis of its own.
 pub struct Target {
     process: Process,
-    address: SocketAddr,
+    endpoint: Endpoint,
     _redis: RedisServer,
     _scratch: Scratch,
 }
@@ -32,29 +30,39 @@ impl Target {
     /// # Panics
     /// If it does not start.
     pub fn start(program: &Path, descriptors: u64) -> Target {
+        Target::start_with(program, descriptors, &Security::default())
+    }
+
+    /// Starts it secured.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn start_with(program: &Path, descriptors: u64, security: &Security) -> Target {
         let redis = RedisServer::plain();
         let scratch = Scratch::new("attack");
-        let log = scratch.path().join("log");
         let mut command = Command::new("sh");
         command.args(["-c", &format!("ulimit -n {descriptors} 2>/dev/null; exec \"$0\" \"$@\"")]);
         command.arg(program).args(["serve", "--listen", "127.0.0.1:0", "--redis", &redis.url()]);
-        command.env("NO_COLOR", "1").env_remove("RUST_LOG");
-        command.stdin(Stdio::null()).stderr(File::create(&log).expect("a log file"));
-        let mut process = Process::start(&mut command);
-        let address = until("the service's address", PATIENCE, || {
-            let text = fs::read_to_string(&log).unwrap_or_default();
-            if let Some(ended) = process.ended() {
-                panic!("the service ended with {ended}:\n{text}");
-            }
-            let address = text.split_once("http://")?.1.split([',', ' ', '/', '\n']).next()?;
-            address.parse().ok()
-        });
-        Target { process, address, _redis: redis, _scratch: scratch }
+        let (certified, tls) =
+            if security.tls { Some(certify(scratch.path())).unzip() } else { (None, None) };
+        command.args(certified.unwrap_or_default());
+        if let Some(token) = &security.token {
+            command.env("DELAYLINE_TOKEN", token);
+        }
+        let (process, address) = service::start(&mut command, &scratch.path().join("log"));
+        let authorization = security.token.as_ref().map(|token| format!("Authorization: Bearer {token}\r\n"));
+        let endpoint = Endpoint { address, tls, authorization: authorization.unwrap_or_default() };
+        Target { process, endpoint, _redis: redis, _scratch: scratch }
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.endpoint.address
+    }
+
+    /// How it is spoken to.
+    pub(super) fn endpoint(&self) -> Endpoint {
+        self.endpoint.clone()
     }
 
     /// How many descriptors it may open.

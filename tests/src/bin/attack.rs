@@ -1,13 +1,13 @@
 //! Attacks `serve`, one attack after the other, and prints a table.
 //!
-//!     cargo run --release -p delayline-tests --bin attack -- --serve target/release/delayline --seconds 60
+//!     cargo run --release -p delayline-tests --bin attack -- --serve target/release/delayline --seconds 60 [--tls]
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use delayline_tests::attack::{self, Attack, Options, Report};
+use delayline_tests::attack::{self, Attack, Options, Report, Security};
 use delayline_tests::raise_descriptors;
 
 /// How long the good client's requests may take, but for one in a hundred.
@@ -28,6 +28,12 @@ struct Arguments {
     /// Only one in so many attackers
     #[arg(long, default_value_t = 1)]
     part: usize,
+    /// Attack by TLS, with a certificate that is made for it
+    #[arg(long)]
+    tls: bool,
+    /// Let nobody in without this token, of 32 characters or more, which the attackers show too
+    #[arg(long)]
+    token: Option<String>,
     /// Which attacks; all of them if none is named
     #[arg(value_enum)]
     attacks: Vec<Attack>,
@@ -35,14 +41,21 @@ struct Arguments {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let Arguments { serve, seconds, descriptors, part, attacks } = Arguments::parse();
+    let Arguments { serve, seconds, descriptors, part, tls, token, attacks } = Arguments::parse();
+    let security = Security { tls, token };
     let attacks = if attacks.is_empty() { Attack::all().to_vec() } else { attacks };
     let own = raise_descriptors();
     println!("the attackers have {own} descriptors\n{}", Report::HEAD);
     let mut wrong = Vec::new();
     for descriptors in descriptors {
         let length = Duration::from_secs(seconds);
-        let options = Options { program: serve.clone(), descriptors, length, part: part.max(1) };
+        let options = Options {
+            program: serve.clone(),
+            descriptors,
+            length,
+            part: part.max(1),
+            security: security.clone(),
+        };
         for attack in &attacks {
             let report = attack::run(*attack, &options).await;
             println!("{report}");

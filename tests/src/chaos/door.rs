@@ -251,7 +251,7 @@ fn problem(status: u16, body: &str) -> Told {
             Ok(Answer::Missed)
         }
         (503, "not_sent" | "busy" | "shutting_down" | "refused") => Ok(Answer::NotDone),
-        (503, "unknown") => Ok(Answer::Unknown),
+        (503 | 504, "unknown") => Ok(Answer::Unknown),
         _ => Err(format!("the service says {status} {body}")),
     }
 }

@@ -75,7 +75,7 @@ impl Service {
         let Cli { command: Command::Serve(serve), redis, .. } = Cli::parse_from(words) else {
             unreachable!("the command is serve");
         };
-        let server = runtime.block_on(Server::bind(&serve, &redis));
+        let server = runtime.block_on(serve.bind(&redis));
         let server = server.unwrap_or_else(|failure| panic!("{failure}"));
         Service { router: server.router(), runtime, _server: server }
     }
@@ -244,8 +244,10 @@ fn fits(asked: &Asked, answer: &Answer, tally: &mut Tally) {
     tally.destroyed |= removed && status.is_success();
 }
 
+/// How many items of an array, or of one of ids.
 fn items(body: &[u8]) -> usize {
-    serde_json::from_slice::<Vec<Json>>(body).map_or(0, |items| items.len())
+    let json: Json = serde_json::from_slice(body).unwrap_or_default();
+    json.as_array().or(json["ids"].as_array()).map_or(0, Vec::len)
 }
 
 /// The lines that are not blank.

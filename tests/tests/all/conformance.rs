@@ -142,6 +142,7 @@ fn tell(mut world: World, mut memory: InMemory, coverage: &mut Coverage) -> Resu
                 let reply = in_order(memory.execute(world.now, &command));
                 coverage.command(&command);
                 coverage.reply(&reply);
+                coverage.edits(&command, &reply);
                 world.learn(&command, &reply);
                 Done::Ran(world.now, command, reply)
             }

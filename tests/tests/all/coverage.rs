@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 
-use delayline_core::{Command, Reply, Stats};
+use delayline_core::{Command, PublishOutcome, Reply, Stats};
 
 /// What every run of some hundred sequences must have drawn. Not among it are the server's own answer to INFO, which no two
 /// stores share, and `Moved`: no command changes a queue's epoch.
-const EXPECTED: [&str; 108] = [
+const EXPECTED: [&str; 110] = [
     "acked",
     "again",
     "backoff",
@@ -26,6 +26,7 @@ const EXPECTED: [&str; 108] = [
     "DeadMoved true",
     "Destroyed",
     "died",
+    "edited",
     "ended",
     "expired",
     "Extended Extended",
@@ -56,6 +57,7 @@ const EXPECTED: [&str; 108] = [
     "nacked",
     "Named",
     "newer",
+    "not edited",
     "Opened",
     "PauseConflict",
     "Peeked agenda",
@@ -187,6 +189,17 @@ impl Coverage {
             Reply::Server { .. } | Reply::Moved { .. } | Reply::Refused(_) | Reply::Broken(_) => {
                 self.saw("unexpected", reply);
             }
+        }
+    }
+
+    /// Takes note of which edits of a publish were carried out.
+    pub(crate) fn edits(&mut self, command: &Command, reply: &Reply) {
+        let (Command::Publish { jobs, .. }, Reply::Published { outcomes, .. }) = (command, reply) else {
+            return;
+        };
+        for (_, outcome) in jobs.iter().zip(outcomes).filter(|(job, _)| job.edit.is_some()) {
+            self.when(*outcome == PublishOutcome::Replaced, "edited");
+            self.when(*outcome == PublishOutcome::Duplicate, "not edited");
         }
     }
 

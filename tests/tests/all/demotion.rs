@@ -205,7 +205,7 @@ async fn bind(redis: &str) -> Server {
     let Cli { command: Command::Serve(serve), redis, .. } = Cli::parse_from(words) else {
         unreachable!("the command is serve");
     };
-    Server::bind(&serve, &redis).await.unwrap_or_else(|failure| panic!("{failure}"))
+    serve.bind(&redis).await.unwrap_or_else(|failure| panic!("{failure}"))
 }
 
 async fn ask(router: &Router, path: &str, body: &'static str) -> (u16, String) {

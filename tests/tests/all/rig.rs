@@ -154,7 +154,7 @@ pub(crate) fn id(name: &str) -> JobId {
 }
 
 pub(crate) fn job(name: &str, due: Due) -> Entry {
-    Entry { id: id(name), due, ttl_ms: 0, replace: false, record: record(b"{}") }
+    Entry { id: id(name), due, ttl_ms: 0, replace: false, edit: None, record: record(b"{}") }
 }
 
 pub(crate) fn batch(name: &str, count: u16, due: Due) -> Vec<Entry> {

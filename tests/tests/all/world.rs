@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use delayline_core::{
-    Backoff, Ceiling, Command, Compression, Counters, DeadLetters, Due, Entry, Fence, Forward, Identity,
-    JobId, Keyspace, Place, Prefix, QueueConfig, QueueName, Reason, Record, Reply, Session, Settlement,
-    Shard, Shards, UnixMicros, UnixMs,
+    Backoff, Ceiling, Command, Compression, Counters, DeadLetters, Due, Edit, Entry, Fence, Forward,
+    Identity, JobId, Keyspace, Place, Prefix, PublishOutcome, QueueConfig, QueueName, Reason, Record,
+    RecordDigest, Reply, Session, Settlement, Shard, Shards, Stored, UnixMicros, UnixMs,
 };
 use delayline_embedded::{Damage, Key};
 use delayline_tests::{Dump, Random};
@@ -15,7 +15,7 @@ use crate::invariants;
 use crate::rig::{NO_LIMIT, START, id};
 
 const IDS: [&str; 12] = ["a", "B", "c", "D", "e-1", "e_1", "f.2", "F", "0", "10", "9", "~"];
-const QUEUES: [&str; 3] = ["mail", "orders", "x"];
+const QUEUES: [&str; 3] = ["mail", "shop~orders", "x"];
 const DESTINATIONS: [&str; 4] = ["list:to-list", "stream:to-stream", "list:to-stream", "stream:to-list"];
 const SECOND: u64 = 1000;
 const HOUR: u64 = 3600 * SECOND;
@@ -92,6 +92,8 @@ pub(crate) struct World {
     cfgver: BTreeMap<QueueName, u64>,
     forwards: BTreeMap<QueueName, Forward>,
     listed: Vec<(UnixMs, JobId)>,
+    /// What was stored of jobs, and when they were due, as far as was seen last.
+    found: BTreeMap<(QueueName, JobId), (RecordDigest, UnixMs)>,
     /// How many of a hundred steps damage the store.
     damages: u64,
     damaged: bool,
@@ -132,6 +134,7 @@ impl World {
             random,
             sequences: BTreeMap::new(),
             leases: Vec::new(),
+            found: BTreeMap::new(),
             born: BTreeMap::new(),
             cfgver: BTreeMap::new(),
             forwards: BTreeMap::new(),
@@ -293,7 +296,17 @@ impl World {
             self.next = dues.filter(|due| *due > self.now.floor_ms()).min().unwrap_or(self.next);
         }
         match reply {
-            Reply::Published { .. } => drop(self.there.insert(queue.clone())),
+            Reply::Published { since, outcomes, .. } => {
+                self.there.insert(queue.clone());
+                let Command::Publish { jobs, .. } = command else { return };
+                for (job, outcome) in jobs.iter().zip(outcomes) {
+                    if matches!(outcome, PublishOutcome::New | PublishOutcome::Replaced) {
+                        let found = (RecordDigest::of(&job.record), job.due.counted_from(*since));
+                        self.found.insert((queue.clone(), job.id.clone()), found);
+                    }
+                }
+            }
+            Reply::Found { job, .. } => self.find(queue, job),
             Reply::Destroyed { .. } => drop(self.there.remove(queue)),
             Reply::Granted { jobs, fence, next, .. } => {
                 self.next = next.unwrap_or(self.next);
@@ -315,10 +328,15 @@ impl World {
                 self.cfgver.insert(queue.clone(), stats.cfgver);
             }
             Reply::Listed { jobs, .. } => {
+                jobs.iter().for_each(|job| self.find(queue, job));
                 self.listed.extend(jobs.last().map(|job| (job.at, job.id.clone())));
             }
             _ => {}
         }
+    }
+
+    fn find(&mut self, queue: &QueueName, job: &Stored) {
+        self.found.insert((queue.clone(), job.id.clone()), (RecordDigest::of(&job.record), job.at));
     }
 
     fn publish(&mut self, queue: QueueName) -> Command {
@@ -328,7 +346,8 @@ impl World {
             } else {
                 Ceiling { jobs: world.random.number(0..=10), bytes: world.random.number(0..=3_000) }
             };
-            let jobs = world.ids().into_iter().map(|id| world.entry(id)).collect();
+            let jobs = world.ids().into_iter().map(|id| world.entry(id));
+            let jobs = jobs.collect::<Vec<_>>().into_iter().map(|job| world.edit(&queue, job)).collect();
             Command::Publish { queue, session, ceiling, jobs }
         })
     }
@@ -444,6 +463,7 @@ impl World {
             max_jobs: self.random.percent(20).then_some(self.random.number(0..=8)),
             max_bytes: self.random.percent(20).then_some(self.random.number(0..=5_000)),
             forward: self.random.percent(30).then_some(forward),
+            push: self.random.percent(20).then(|| "{\"url\":\"https://a.example/\"}".to_owned()),
         }
     }
 
@@ -489,7 +509,21 @@ impl World {
             (5..=8, Due::After { ms }) => ms + self.random.number(1..=3_000),
             _ => self.random.number(1..=90_000),
         };
-        Entry { id, due, ttl_ms, replace: self.random.percent(40), record: self.record(ttl_ms > 0) }
+        let replace = self.random.percent(40);
+        Entry { id, due, ttl_ms, replace, edit: None, record: self.record(ttl_ms > 0) }
+    }
+
+    /// The entry, or an edit by it of a job that was found, or of none.
+    fn edit(&mut self, queue: &QueueName, entry: Entry) -> Entry {
+        let found = self.found.get(&(queue.clone(), entry.id.clone())).copied();
+        let (record, due) = match found {
+            Some(found) if self.random.percent(40) => found,
+            None if self.random.percent(3) => (RecordDigest::of(b"none"), UnixMs(self.now.0 / 1000)),
+            _ => return entry,
+        };
+        let keeps_ttl = self.random.percent(50);
+        let ttl_ms = if keeps_ttl { 0 } else { entry.ttl_ms };
+        Entry { ttl_ms, replace: false, edit: Some(Edit { record, due, keeps_ttl }), ..entry }
     }
 
     fn due(&mut self) -> Due {

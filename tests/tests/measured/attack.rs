@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use delayline_tests::attack::{self, Attack, Options, Report};
+use delayline_tests::attack::{self, Attack, Options, Report, Security};
 use delayline_tests::{block_on, measure, raise_descriptors, report, seeds};
 
 use crate::quiet::quiet;
@@ -32,7 +32,7 @@ fn each_attack(descriptors: u64) {
     let part = if seconds.is_some() { 1 } else { PART };
     let length = Duration::from_secs(seconds.unwrap_or(SECONDS));
     let program = PathBuf::from(env!("CARGO_BIN_EXE_service"));
-    let options = Options { program, descriptors, length, part };
+    let options = Options { program, descriptors, length, part, security: Security::default() };
     report(Report::HEAD);
     for attack in Attack::all() {
         measure("a good client beside attackers", || {

@@ -52,6 +52,7 @@ impl Worker {
             due,
             ttl_ms: 0,
             replace: false,
+            edit: None,
             record: record.clone(),
         };
         let command = Command::Publish {

@@ -17,6 +17,8 @@ mod lateness;
 mod life;
 mod memory;
 mod plan;
+#[cfg(target_os = "linux")]
+mod push;
 mod quiet;
 mod sessions;
 mod waits;

@@ -52,7 +52,8 @@ impl Clients {
         let record = Record { body: "a body".into(), ..Record::default() };
         let record = record.encode(delayline_core::Compression::Off).expect("a record").to_bytes();
         let id = format!("job-{}", self.published).parse().expect("an id");
-        let jobs = vec![Entry { id, due: Due::After { ms: 0 }, ttl_ms: 0, replace: false, record }];
+        let jobs =
+            vec![Entry { id, due: Due::After { ms: 0 }, ttl_ms: 0, replace: false, edit: None, record }];
         let session = Session { engine: Identity(1_000 + self.published), lane: 0, sequence: 1 };
         let ceiling = Ceiling { jobs: 0, bytes: 0 };
         let queue = "orders".parse().expect("a name");

@@ -1,0 +1,60 @@
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures_util::future::try_join_all;
+
+use super::Load;
+use crate::endpoint::Endpoint;
+use crate::scratch::Scratch;
+use crate::wire::Wire;
+use crate::{Process, service};
+
+/// A service whose CPU time is measured.
+pub(super) struct Subject {
+    process: Process,
+    address: SocketAddr,
+    _scratch: Scratch,
+}
+
+impl Subject {
+    pub(super) fn start(program: &Path, cpus: Option<&str>) -> Subject {
+        let scratch = Scratch::new("http-cost");
+        let mut command = match cpus {
+            None => Command::new(program),
+            Some(cpus) => {
+                let mut command = Command::new("taskset");
+                command.args(["-c", cpus]).arg(program);
+                command
+            }
+        };
+        command.args(["serve", "--listen", "127.0.0.1:0"]);
+        let (process, address) = service::start(&mut command, &scratch.path().join("log"));
+        Subject { process, address, _scratch: scratch }
+    }
+
+    /// The CPU time that the load takes, in microseconds a job.
+    pub(super) async fn measure(&self, load: Load, connections: usize, jobs: usize) -> f64 {
+        let to = Endpoint::from(self.address);
+        let opening = (0..connections).map(|_| Wire::open(Ipv4Addr::LOCALHOST, &to));
+        let wires = try_join_all(opening).await.expect("a connection");
+        let (times, begun) = (load.times(jobs), AtomicUsize::new(0));
+        let before = self.process.cpu();
+        let asking = wires.into_iter().map(|mut wire| {
+            let begun = &begun;
+            async move {
+                while begun.fetch_add(1, Ordering::Relaxed) < times {
+                    load.once(&mut wire).await?;
+                }
+                Ok(wire)
+            }
+        });
+        let wires: Result<Vec<Wire>, std::io::Error> = try_join_all(asking).await;
+        let spent = self.process.cpu() - before;
+        wires.unwrap_or_else(|why| panic!("{}: {why}", load.name()));
+        #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+        let done = (times * load.jobs()) as f64;
+        spent.as_secs_f64() * 1e6 / done
+    }
+}
