@@ -18,10 +18,13 @@ use self::server::Server;
 const CRATE: &str = include_str!("../src/lib.rs");
 const PAGE: &str = include_str!("../../docs/metrics.md");
 
+/// A kind of metric, its labels' names, and a label's value.
+type Label = (&'static str, Vec<String>, String);
+
 /// What was recorded so far, by name, label and its value.
 struct Recorded {
     snapshotter: Snapshotter,
-    labels: BTreeMap<String, BTreeSet<(&'static str, Vec<String>, String)>>,
+    labels: BTreeMap<String, BTreeSet<Label>>,
     counters: BTreeMap<(String, String), u64>,
     histograms: BTreeMap<(String, String), Vec<f64>>,
 }

@@ -87,7 +87,8 @@ impl CancelMany {
         let Ids { ids } = serde_json::from_slice(body).map_err(unread)?;
         let mut named = Vec::new();
         let read = items(ids.get().as_bytes(), unread)?.into_iter().map(|id| {
-            let Written(id): Written<JobId> = serde_json::from_str(id.get()).map_err(not_one)?;
+            let Written(id): Written<JobId> =
+                serde_json::from_str(id.get()).map_err(|error| not_one(&error))?;
             named.push(id.clone());
             Ok(id)
         });
@@ -109,7 +110,7 @@ impl RescheduleMany {
         };
         let mut moved = Vec::new();
         let read = items(body, unlisted)?.into_iter().map(|item| {
-            let Move { id, delay, at } = serde_json::from_str(item.get()).map_err(not_one)?;
+            let Move { id, delay, at } = serde_json::from_str(item.get()).map_err(|error| not_one(&error))?;
             let due = due(delay.map(|delay| delay.0), at.map(|at| at.0))?;
             let due = due.ok_or_else(|| {
                 Problem::bad("bad_due", format!("no time is said for {}: give delay or at", id.0))
@@ -159,7 +160,7 @@ impl Change {
     }
 }
 
-fn not_one(error: serde_json::Error) -> Problem {
+fn not_one(error: &serde_json::Error) -> Problem {
     Problem::bad("bad_item", format!("this names no job: {error}"))
 }
 

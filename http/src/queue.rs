@@ -112,12 +112,11 @@ impl ShowConfig {
         if stats.born.is_none() {
             return Err(no_such_queue(&self.queue));
         }
-        match is_known(headers, stats.cfgver)? {
-            true => {
-                let unchanged = Response { status: 304, headers: Vec::new(), body: Bytes::new() };
-                Ok(unchanged.header("etag", etag(stats.cfgver)))
-            }
-            false => Ok(configured(stats.cfgver, stats.config)),
+        if is_known(headers, stats.cfgver)? {
+            let unchanged = Response { status: 304, headers: Vec::new(), body: Bytes::new() };
+            Ok(unchanged.header("etag", etag(stats.cfgver)))
+        } else {
+            Ok(configured(stats.cfgver, stats.config))
         }
     }
 }

@@ -208,9 +208,10 @@ impl Route {
                 allowed.push("HEAD");
             }
         }
-        match allowed.is_empty() {
-            true => Err(Problem::no_such_route(method, path)),
-            false => Err(Problem::method_not_allowed(method, path).header("allow", allowed.join(","))),
+        if allowed.is_empty() {
+            Err(Problem::no_such_route(method, path))
+        } else {
+            Err(Problem::method_not_allowed(method, path).header("allow", allowed.join(",")))
         }
     }
 

@@ -1,5 +1,5 @@
 use std::io::{self, Read as _};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
@@ -47,7 +47,7 @@ impl Wire {
         let stream = match &to.tls {
             None => Stream::Clear(stream),
             Some(tls) => {
-                let name = ServerName::IpAddress(IpAddr::from(to.address.ip()).into());
+                let name = ServerName::IpAddress(to.address.ip().into());
                 let shaking = timeout(CONNECTED_WITHIN, tls.connect(name, stream));
                 Stream::Tls(Box::new(shaking.await.map_err(io::Error::from)??))
             }

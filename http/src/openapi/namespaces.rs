@@ -33,6 +33,7 @@ struct NamespaceEntry {
 
 /// What a namespace holds, and may hold.
 #[derive(ToSchema)]
+#[expect(clippy::struct_field_names, reason = "they are the words of the answer")]
 struct Namespace {
     /// Its name.
     namespace: String,
@@ -48,6 +49,7 @@ struct Namespace {
 
 /// How much a namespace may hold; what is not set is not limited.
 #[derive(ToSchema)]
+#[expect(clippy::struct_field_names, reason = "they are the words of the answer")]
 struct Ceilings {
     /// The most queues.
     max_queues: Option<u64>,

@@ -1,6 +1,6 @@
 //! The document for people: every route with what it takes and answers, every type, every problem.
 
-use std::fmt::{self, Display, Formatter};
+use std::fmt::{self, Display, Formatter, Write as _};
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::{Map, Value};
@@ -147,15 +147,15 @@ impl Operation<'_> {
     fn curl(&self, body: Option<(&str, &Value)>) -> String {
         let mut line = "curl".to_owned();
         if self.method != "get" && (body.is_none() || self.method != "post") {
-            line += &format!(" -X {}", self.method.to_uppercase());
+            let _ = write!(line, " -X {}", self.method.to_uppercase());
         }
-        line += &format!(" '{BASE}{}'", self.example_path());
+        let _ = write!(line, " '{BASE}{}'", self.example_path());
         match body {
             Some((media_type, Value::String(lines))) => {
-                line += &format!(" \\\n  -H 'Content-Type: {media_type}' --data-binary '{lines}'");
+                let _ = write!(line, " \\\n  -H 'Content-Type: {media_type}' --data-binary '{lines}'");
             }
             Some((media_type, json)) => {
-                line += &format!(" \\\n  -H 'Content-Type: {media_type}' -d '{json}'");
+                let _ = write!(line, " \\\n  -H 'Content-Type: {media_type}' -d '{json}'");
             }
             None => {}
         }
@@ -175,7 +175,7 @@ impl Operation<'_> {
                     "path" => path = path.replace(&format!("{{{name}}}"), &value),
                     "query" => {
                         let separator = if query.is_empty() { '?' } else { '&' };
-                        query += &format!("{separator}{name}={}", utf8_percent_encode(&value, QUERY));
+                        let _ = write!(query, "{separator}{name}={}", utf8_percent_encode(&value, QUERY));
                     }
                     _ => {}
                 }

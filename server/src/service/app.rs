@@ -27,7 +27,7 @@ const MEASURED_AT_ONCE: usize = 16;
 
 /// How many jobs are on their way at once of all batches in lines: about a round trip's, so that a job that is published by
 /// itself waits for no more of them.
-const LINES_UNDER_WAY: usize = 256;
+pub(crate) const LINES_UNDER_WAY: usize = 256;
 
 pub(crate) type Shared = Arc<App>;
 
@@ -45,11 +45,11 @@ pub(crate) struct App {
     pub(crate) push: PushStates,
     /// For each job of a batch in lines that is on its way.
     pub(crate) lines: Semaphore,
-    measured: Mutex<Option<Measured>>,
-    closing: watch::Receiver<bool>,
+    pub(crate) measured: Mutex<Option<Measured>>,
+    pub(crate) closing: watch::Receiver<bool>,
 }
 
-struct Measured {
+pub(crate) struct Measured {
     at: Instant,
     text: String,
 }
@@ -61,35 +61,6 @@ fn wall() -> UnixMs {
 }
 
 impl App {
-    pub(crate) fn new(
-        client: Client,
-        max_payload: usize,
-        site: Site,
-        forwarding: Forwarding,
-        peers: Arc<Peers>,
-        patience: Patience,
-        (tokens, namespaces, audit): (Arc<Tokens>, Arc<Namespaces>, Audit),
-        push: PushStates,
-        closing: watch::Receiver<bool>,
-    ) -> App {
-        let max_payload = PayloadLimit { bytes: max_payload, setting: "--max-payload" };
-        App {
-            client,
-            max_payload,
-            forwarding,
-            site,
-            peers,
-            patience,
-            tokens,
-            namespaces,
-            audit,
-            push,
-            lines: Semaphore::new(LINES_UNDER_WAY),
-            measured: Mutex::new(None),
-            closing,
-        }
-    }
-
     /// Ends once the service shuts down.
     pub(crate) async fn closing(&self) {
         let _ = self.closing.clone().wait_for(|closing| *closing).await;

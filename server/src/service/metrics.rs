@@ -6,6 +6,8 @@ use delayline_tokio::{Namespace, QueueName, Stats, UnixMs};
 
 pub(crate) use self::requests::{RequestMeters, count};
 
+const AGE: &str = "delayline_queue_oldest_due_seconds";
+
 /// Tells the recorder what is counted here.
 pub(crate) fn describe() {
     crate::service::push::metrics::describe();
@@ -35,7 +37,6 @@ pub(crate) fn render_queues(queues: &[(QueueName, Stats)], now: UnixMs) -> Strin
     for (queue, stats) in queues {
         sample(&mut text, "delayline_queue_paused", &labels(queue), u64::from(stats.paused));
     }
-    const AGE: &str = "delayline_queue_oldest_due_seconds";
     family(&mut text, AGE, "gauge", "For how long the first job that is ready has been due; 0 if none is.");
     for (queue, stats) in queues {
         let overdue = stats.oldest_due.filter(|_| stats.ready > 0).map_or(0, |due| now.since(due));

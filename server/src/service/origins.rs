@@ -133,7 +133,7 @@ mod tests {
         let here = (header::ORIGIN, "https://app.example");
         let token = (header::AUTHORIZATION, "Bearer t");
         for (headers, by_name, by_any) in [
-            (headers(&[here.clone()]), true, false),
+            (headers(std::slice::from_ref(&here)), true, false),
             (headers(&[here.clone(), token.clone()]), true, true),
             (headers(&[(header::ORIGIN, "https://evil.example"), token.clone()]), false, true),
             (headers(&[(header::ORIGIN, "https://app.example:444")]), false, false),

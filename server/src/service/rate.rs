@@ -101,7 +101,7 @@ impl Bucket {
         let used = self.full_at.map_or(Duration::ZERO, |full_at| full_at.saturating_duration_since(now));
         let spare = limit.time_for(limit.burst.saturating_sub(amount));
         if used > spare {
-            return Err(Exceeded { retry_after: used - spare });
+            return Err(Exceeded { retry_after: used.saturating_sub(spare) });
         }
         self.charge(limit, amount, now);
         Ok(())

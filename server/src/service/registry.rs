@@ -81,9 +81,10 @@ pub(crate) enum RegistryError {
 impl Registry {
     /// Reads the registry of a deployment at this URL; `memory://` has one in this process.
     pub(crate) async fn open(url: &str, prefix: &Prefix) -> Result<Arc<Registry>, RegistryError> {
-        let store = match url.starts_with("memory:") {
-            true => Store::Memory(Mutex::default()),
-            false => Store::Redis(Redis::new(url, prefix)?),
+        let store = if url.starts_with("memory:") {
+            Store::Memory(Mutex::default())
+        } else {
+            Store::Redis(Redis::new(url, prefix)?)
         };
         let known = Known { entries: Arc::default(), at: Instant::now() };
         let registry = Registry { store, known: Mutex::new(known), reading: tokio::sync::Mutex::default() };

@@ -43,12 +43,11 @@ pub(crate) fn router(app: &Shared) -> Router {
         })
         .fallback(no_such_route)
         .method_not_allowed_fallback(method_not_allowed);
-    let router = match app.peers.has_rates() {
-        true => {
-            let admission = Admission { peers: Arc::clone(&app.peers), patience: app.patience };
-            router.layer(from_fn_with_state(admission, admission::check))
-        }
-        false => router,
+    let router = if app.peers.has_rates() {
+        let admission = Admission { peers: Arc::clone(&app.peers), patience: app.patience };
+        router.layer(from_fn_with_state(admission, admission::check))
+    } else {
+        router
     };
     // Outside of what refuses a request, so that the page can read why.
     let router = match app.site.origins().layer(&SHARING) {

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use delayline_http::body::PayloadLimit;
 use delayline_tokio::{Client, ClientBuilder, Span};
-use tokio::sync::watch;
+use tokio::sync::{Mutex, Semaphore, watch};
 
 use crate::failure::Failure;
 use crate::service::access::Access;
-use crate::service::app::App;
+use crate::service::app::{App, LINES_UNDER_WAY};
 use crate::service::audit::Audit;
 use crate::service::forwarding::Forwarding;
 use crate::service::limits::{Limits, Patience};
@@ -174,12 +175,21 @@ impl Server {
     }
 
     fn app(&self) -> Arc<App> {
-        let Server { client, max_payload, site, forwarding, peers, patience, close, .. } = self;
-        let (client, site, forwarding) = (client.clone(), site.clone(), forwarding.clone());
-        let (peers, closing) = (Arc::clone(peers), close.subscribe());
-        let who = (Arc::clone(&self.tokens), Arc::clone(&self.namespaces), self.audit.clone());
-        let push = PushStates::new(&self.registry, self.pusher.as_ref());
-        Arc::new(App::new(client, *max_payload, site, forwarding, peers, *patience, who, push, closing))
+        Arc::new(App {
+            client: self.client.clone(),
+            max_payload: PayloadLimit { bytes: self.max_payload, setting: "--max-payload" },
+            forwarding: self.forwarding.clone(),
+            site: self.site.clone(),
+            peers: Arc::clone(&self.peers),
+            patience: self.patience,
+            tokens: Arc::clone(&self.tokens),
+            namespaces: Arc::clone(&self.namespaces),
+            audit: self.audit.clone(),
+            push: PushStates::new(&self.registry, self.pusher.as_ref()),
+            lines: Semaphore::new(LINES_UNDER_WAY),
+            measured: Mutex::default(),
+            closing: self.close.subscribe(),
+        })
     }
 
     /// Answers requests until `stop` ends; then takes no new ones, ends long polls, and finishes the others.

@@ -99,7 +99,7 @@ impl TlsFiles {
         let provider = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .map_err(|error| wrong(&self.certificate, error))?;
+            .map_err(|error| wrong(&self.certificate, &error))?;
         let builder = match &self.client_ca {
             None => builder.with_no_client_auth(),
             Some(path) => builder.with_client_cert_verifier(verifier(path, provider)?),
@@ -115,12 +115,12 @@ impl TlsFiles {
         match error {
             rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
                 let certificate = self.certificate.display();
-                wrong(&self.key, format!("the key is not that of the first certificate in {certificate}"))
+                wrong(&self.key, &format!("the key is not that of the first certificate in {certificate}"))
             }
             rustls::Error::InvalidCertificate(why) => {
-                wrong(&self.certificate, format!("the first certificate cannot be used: {why:?}"))
+                wrong(&self.certificate, &format!("the first certificate cannot be used: {why:?}"))
             }
-            error => wrong(&self.key, error),
+            error => wrong(&self.key, &error),
         }
     }
 }
@@ -131,13 +131,13 @@ fn verifier(
 ) -> Result<Arc<dyn rustls::server::danger::ClientCertVerifier>, Failure> {
     let mut roots = rustls::RootCertStore::empty();
     for certificate in pem::certificates(path, "--client-ca")? {
-        roots.add(certificate).map_err(|error| wrong(path, error))?;
+        roots.add(certificate).map_err(|error| wrong(path, &error))?;
     }
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
-    verifier.map_err(|error| wrong(path, error))
+    verifier.map_err(|error| wrong(path, &error))
 }
 
-fn wrong(path: &Path, why: impl ToString) -> Failure {
+fn wrong(path: &Path, why: &(impl ToString + ?Sized)) -> Failure {
     Failure::Certificate { path: path.to_owned(), why: why.to_string() }
 }
 

@@ -134,10 +134,7 @@ impl Tokens {
         if !self.are_required() {
             self.read(self.registry.latest());
         }
-        match self.are_required() {
-            true => Ok(Some(self.read(self.registry.current().await?))),
-            false => Ok(None),
-        }
+        if self.are_required() { Ok(Some(self.read(self.registry.current().await?))) } else { Ok(None) }
     }
 
     fn read(&self, entries: Arc<Entries>) -> Arc<HashMap<String, Arc<Token>>> {
@@ -274,7 +271,7 @@ mod tests {
     async fn a_bootstrap_token_may_do_everything() {
         let registry = Registry::open("memory://", &Prefix::default()).await.unwrap();
         let text = "b".repeat(40);
-        let tokens = Tokens::new(registry, &[text.clone()], false).await.unwrap();
+        let tokens = Tokens::new(registry, std::slice::from_ref(&text), false).await.unwrap();
         assert_eq!(tokens.caller(None).await.unwrap_err().status, 401);
         let caller = tokens.caller(Some(text.as_bytes())).await.unwrap();
         assert!(Scope::ALL.into_iter().all(|scope| caller.may(scope).is_ok()));

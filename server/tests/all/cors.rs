@@ -6,7 +6,8 @@ use crate::service::Service;
 const APP: &str = "https://app.example.org";
 
 async fn ask(service: &Service, route: &str, headers: &[(&str, &str)]) -> Came {
-    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let headers: Vec<String> = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let headers = headers.concat();
     Raw::connect(service).await.ask(route, &headers, "").await
 }
 

@@ -212,8 +212,8 @@ async fn every_job_is_done_once_by_the_roles_of_the_compose_file() {
             asks(http.post(url).body("{}"), publisher, StatusCode::CREATED).await;
         }
     }
-    let mut published: Vec<String> = (0..JOBS).map(|n| format!("job-{n}")).collect();
-    published.sort();
+    let mut ids: Vec<String> = (0..JOBS).map(|n| format!("job-{n}")).collect();
+    ids.sort();
     for queue in ["welcome", "hooks"] {
         let url = format!("{}/v1/queues/{queue}", services[1]);
         let audited = eventually("all are acknowledged", async || {
@@ -228,7 +228,7 @@ async fn every_job_is_done_once_by_the_roles_of_the_compose_file() {
     }
     let mut done = deployment.done();
     done.sort();
-    assert_eq!(done, published, "each once");
+    assert_eq!(done, ids, "each once");
     let mut pushed: Vec<String> =
         receiver.requests().into_iter().map(|request| request.id().to_owned()).collect();
     pushed.sort();

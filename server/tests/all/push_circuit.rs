@@ -16,9 +16,8 @@ const JOBS: usize = 200;
 async fn broken() -> (Receiver, Arc<AtomicBool>) {
     let mended = Arc::new(AtomicBool::new(false));
     let is_mended = Arc::clone(&mended);
-    let receiver = Receiver::start(move |_, _| match is_mended.load(Ordering::Relaxed) {
-        true => Reply::status(200),
-        false => Reply::status(500),
+    let receiver = Receiver::start(move |_, _| {
+        if is_mended.load(Ordering::Relaxed) { Reply::status(200) } else { Reply::status(500) }
     })
     .await;
     (receiver, mended)

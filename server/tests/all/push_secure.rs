@@ -57,14 +57,11 @@ impl Secure {
                         async { Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(b"ok")))) }
                     });
                     let stream = TokioIo::new(stream);
-                    let _ = match is_http2 {
-                        true => {
-                            let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
-                            server.serve_connection(stream, answer).await
-                        }
-                        false => {
-                            hyper::server::conn::http1::Builder::new().serve_connection(stream, answer).await
-                        }
+                    let _ = if is_http2 {
+                        let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                        server.serve_connection(stream, answer).await
+                    } else {
+                        hyper::server::conn::http1::Builder::new().serve_connection(stream, answer).await
                     };
                 });
             }

@@ -391,7 +391,7 @@ async fn an_engine_without_tcp_hears_its_wake_ups() {
     let rest = RestEndpoint::start(&redis).await;
     let (publisher, taker) =
         (Client::connect(&redis.url()).await.unwrap(), Client::connect(&redis.url()).await.unwrap());
-    let taken = tokio::spawn(async move {
+    let waiting = tokio::spawn(async move {
         taker.bytes("orders").unwrap().take().wait(Duration::from_secs(60)).await.unwrap().len()
     });
     eventually("an engine waits for jobs", async || {
@@ -410,5 +410,5 @@ async fn an_engine_without_tcp_hears_its_wake_ups() {
     let woken = edge.next().await.unwrap();
     let is_wake_up = |channel: &String| woken == format!("data: message,{channel},orders");
     assert!(channels.iter().any(is_wake_up), "{woken}");
-    assert_eq!(taken.await.unwrap(), 1);
+    assert_eq!(waiting.await.unwrap(), 1);
 }

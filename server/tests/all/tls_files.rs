@@ -114,7 +114,8 @@ impl Running {
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut running = Running { child, lines, said: Vec::new(), address: String::new() };
         let line = running.says("listening on https://").await;
-        running.address = line.split_once("https://").unwrap().1.split_once(',').unwrap().0.to_owned();
+        let rest = line.split_once("https://").unwrap().1;
+        rest.split_once(',').unwrap().0.clone_into(&mut running.address);
         running
     }
 

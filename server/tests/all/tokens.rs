@@ -136,7 +136,7 @@ async fn what_a_token_is_not_for_is_to_it_as_if_it_were_not_there() {
             Operation::ListNamespaces => assert_eq!(answer.json["namespaces"], json!([]), "{answer:?}"),
             Operation::ShowNamespace => answer.is_problem(404, "no_such_namespace", "shop"),
             Operation::SettleMany => {
-                assert_eq!(answer.json["results"][0]["code"], "no_such_queue", "{answer:?}")
+                assert_eq!(answer.json["results"][0]["code"], "no_such_queue", "{answer:?}");
             }
             _ if path.contains("shop~q") || path.contains(&lease) => {
                 answer.is_problem(404, "no_such_queue", "for this token");

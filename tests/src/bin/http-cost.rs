@@ -47,9 +47,10 @@ fn main() -> ExitCode {
     let rounds = (rounds, most_rounds.max(rounds));
     let options = Options { serve, against, connections, jobs, rounds, precision, cpus };
     let report = http_cost::run(&options);
-    match json {
-        false => print!("{report}"),
-        true => println!("{}", serde_json::to_string(&report.figures()).expect("figures are JSON")),
+    if json {
+        println!("{}", serde_json::to_string(&report.figures()).expect("figures are JSON"));
+    } else {
+        print!("{report}");
     }
     ExitCode::SUCCESS
 }

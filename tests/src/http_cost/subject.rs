@@ -51,7 +51,7 @@ impl Subject {
             }
         });
         let wires: Result<Vec<Wire>, std::io::Error> = try_join_all(asking).await;
-        let spent = self.process.cpu() - before;
+        let spent = self.process.cpu().saturating_sub(before);
         wires.unwrap_or_else(|why| panic!("{}: {why}", load.name()));
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let done = (times * load.jobs()) as f64;

@@ -328,7 +328,9 @@ impl World {
                 self.cfgver.insert(queue.clone(), stats.cfgver);
             }
             Reply::Listed { jobs, .. } => {
-                jobs.iter().for_each(|job| self.find(queue, job));
+                for job in &jobs[..] {
+                    self.find(queue, job);
+                }
                 self.listed.extend(jobs.last().map(|job| (job.at, job.id.clone())));
             }
             _ => {}

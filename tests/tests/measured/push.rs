@@ -54,7 +54,7 @@ fn pushed() -> Result<String, String> {
     until("the first job is pushed", LONGEST, || (seen.count.load(Ordering::Relaxed) > 0).then_some(()));
     let (begun, cpu) = (Instant::now(), pusher.cpu());
     until("all are pushed", LONGEST, || (seen.count.load(Ordering::Relaxed) == JOBS).then_some(()));
-    let (took, cpu) = (begun.elapsed(), pusher.cpu() - cpu);
+    let (took, cpu) = (begun.elapsed(), pusher.cpu().checked_sub(cpu).unwrap());
     let a_second = f64::from(u32::try_from(JOBS).expect("few")) / took.as_secs_f64();
     seen.late_ms.lock().expect("no panic").clear();
     block_on(publish_timed(&server));

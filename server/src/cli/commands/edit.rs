@@ -93,9 +93,10 @@ impl Edit {
     }
 
     fn say(&self, due: Time, json: bool) -> Result<(), Failure> {
-        match json {
-            true => print::document(&json!({ "id": self.id.as_str(), "due": due })),
-            false => print::line(format_args!("{} due {due}", self.id)),
+        if json {
+            print::document(&json!({ "id": self.id.as_str(), "due": due }))
+        } else {
+            print::line(format_args!("{} due {due}", self.id))
         }
     }
 

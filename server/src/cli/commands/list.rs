@@ -88,7 +88,7 @@ impl Pages {
             }
             match (json, self.all) {
                 (true, false) => {
-                    print::document(&JobPage::new(queue.name(), page.items, page.next.as_ref()))?
+                    print::document(&JobPage::new(queue.name(), page.items, page.next.as_ref()))?;
                 }
                 (true, true) => {
                     let mut jobs = page.items.into_iter().map(|job| Kept::new(queue.name(), job));

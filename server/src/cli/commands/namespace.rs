@@ -96,10 +96,13 @@ impl Namespace {
                 namespaces.limit(namespace, ceilings).await?;
                 say(namespace, ceilings, json)
             }
-            What::Unlimit { namespace } => match namespaces.unlimit(namespace).await? {
-                true => say(namespace, Ceilings::default(), json),
-                false => Err(Failure::NotLimited(namespace.to_string())),
-            },
+            What::Unlimit { namespace } => {
+                if namespaces.unlimit(namespace).await? {
+                    say(namespace, Ceilings::default(), json)
+                } else {
+                    Err(Failure::NotLimited(namespace.to_string()))
+                }
+            }
         }
     }
 }

@@ -39,6 +39,7 @@ Examples:
   delayline serve --client-requests '100/s burst 500' --trusted-proxy 127.0.0.1
   delayline serve --flight-recorder serve.recording
   delayline serve --redis redis://127.0.0.1/ --lmstfy 127.0.0.1:7777 --lmstfy-admin 127.0.0.1:7778")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct Serve {
     /// Where to listen
     #[arg(

@@ -89,7 +89,7 @@ impl AsyncRead for Stream {
         }
         match read {
             Poll::Pending => this.head.expired(cx, "the head of the request does not come").map(Err),
-            read => read,
+            Poll::Ready(read) => Poll::Ready(read),
         }
     }
 }

@@ -7,6 +7,7 @@ use super::Sample;
 /// How much a namespace may hold; what is not set is not limited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[expect(clippy::struct_field_names, reason = "they are the words of the API")]
 pub(crate) struct Ceilings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) max_queues: Option<u64>,

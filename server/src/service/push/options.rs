@@ -96,9 +96,10 @@ fn read(path: &Path) -> Result<Vec<Secret>, Failure> {
         key.parse().map_err(refused)
     });
     let secrets: Vec<Secret> = read.collect::<Result<_, _>>()?;
-    match secrets.is_empty() {
-        true => Err(Failure::Usage(format!("--push-secret-file {} has no key", path.display()))),
-        false => Ok(secrets),
+    if secrets.is_empty() {
+        Err(Failure::Usage(format!("--push-secret-file {} has no key", path.display())))
+    } else {
+        Ok(secrets)
     }
 }
 

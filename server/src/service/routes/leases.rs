@@ -92,8 +92,8 @@ pub(super) async fn settle_many(
     body: Inbound,
 ) -> Result<Response, Rejection> {
     options.finish()?;
-    let may = |lease: &Lease| caller.must_reach(&lease.queue);
-    let (many, leases) = SettleMany::read(&body.json().await?, may)?;
+    let reaches = |lease: &Lease| caller.must_reach(&lease.queue);
+    let (many, leases) = SettleMany::read(&body.json().await?, reaches)?;
     let settled = app.client.settle_all(leases).await.into_iter();
     Ok(respond(many.answer(settled.map(|settled| settled.map_err(problem)))))
 }

@@ -73,12 +73,10 @@ pub(super) async fn unlimit(
 ) -> Result<Response, Rejection> {
     options.finish()?;
     caller.reaches_all()?;
-    match app.namespaces.unlimit(&namespace).await? {
-        true => {
-            Ok(Json(json!({ "namespace": namespace.as_str(), "ceilings": Ceilings::default() }))
-                .into_response())
-        }
-        false => Err(no_such_namespace(&namespace).into()),
+    if app.namespaces.unlimit(&namespace).await? {
+        Ok(Json(json!({ "namespace": namespace.as_str(), "ceilings": Ceilings::default() })).into_response())
+    } else {
+        Err(no_such_namespace(&namespace).into())
     }
 }
 

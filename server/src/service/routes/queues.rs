@@ -33,9 +33,12 @@ pub(super) async fn list(
     let mut cursor: Option<Cursor> = options.read("cursor")?;
     let count = options.in_range("count", 1..=1_000)?.unwrap_or(100);
     let has_sizes = options.read("sizes")?.unwrap_or(false);
-    let within = namespace(&mut options)?;
+    let within = Within::read(&mut options)?;
     options.finish()?;
-    let is_wanted = |queue: &QueueName| within.as_ref().is_none_or(|within| queue.namespace() == *within);
+    let is_wanted = |queue: &QueueName| match &within {
+        Within::All => true,
+        Within::One(namespace) => queue.namespace() == *namespace,
+    };
     let mut queues: Vec<QueueName> = Vec::new();
     for _ in 0..PAGES {
         let page = app.client.queues(cursor.as_ref(), count).await?;
@@ -50,10 +53,23 @@ pub(super) async fn list(
     Ok(Json(Names { queues, sizes, cursor: cursor.map(|cursor| cursor.to_string()) }))
 }
 
-/// Which namespace is wanted, if one is named; an empty name is that of the default one.
-fn namespace(options: &mut Options) -> Result<Option<Option<Namespace>>, Problem> {
-    let name: Option<String> = options.read("namespace")?;
-    name.map(|name| if name.is_empty() { Ok(None) } else { named(&name).map(Some) }).transpose()
+/// Whose queues are wanted.
+enum Within {
+    /// Those of every namespace.
+    All,
+    /// Those of this one, or of the default one.
+    One(Option<Namespace>),
+}
+
+impl Within {
+    /// An empty name is that of the default namespace.
+    fn read(options: &mut Options) -> Result<Within, Problem> {
+        Ok(match options.read::<String>("namespace")?.as_deref() {
+            None => Within::All,
+            Some("") => Within::One(None),
+            Some(name) => Within::One(Some(named(name)?)),
+        })
+    }
 }
 
 /// How many jobs each of these queues holds; one that has ended meanwhile is left out.

@@ -80,9 +80,10 @@ pub(super) async fn revoke(
 ) -> Result<Response, Rejection> {
     options.finish()?;
     caller.reaches_all()?;
-    match app.tokens.revoke(&id).await? {
-        true => Ok(Json(json!({ "id": id, "status": "revoked" })).into_response()),
-        false => Err(no_such_token(&id).into()),
+    if app.tokens.revoke(&id).await? {
+        Ok(Json(json!({ "id": id, "status": "revoked" })).into_response())
+    } else {
+        Err(no_such_token(&id).into())
     }
 }
 

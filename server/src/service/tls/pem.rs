@@ -16,7 +16,7 @@ pub(super) fn certificates(path: &Path, option: &str) -> Result<Vec<CertificateD
         let why = format!(
             "there is {has} certificate in it: {option} is to name a file in PEM with -----BEGIN CERTIFICATE-----"
         );
-        return Err(wrong(path, why));
+        return Err(wrong(path, &why));
     }
     Ok(found)
 }
@@ -37,7 +37,7 @@ pub(super) fn key(path: &Path) -> Result<PrivateKeyDer<'static>, Failure> {
                 "there is {has} private key in it: --tls-key is to name a file in PEM with -----BEGIN PRIVATE KEY-----, \
                  or RSA or EC before PRIVATE"
             );
-            wrong(path, why)
+            wrong(path, &why)
         }
         error => wrong(path, no_pem(&error)),
     })

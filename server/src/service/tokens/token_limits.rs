@@ -62,12 +62,12 @@ impl TokenUse {
             self.at_once.begin(&token.id, most, || too_many("too_many_requests", most, what))
         });
         if let Some(Written(limit)) = &limits.requests {
-            let taken = self.requests.take(token.id.clone(), *limit, 1);
-            taken.map_err(|exceeded| too_fast("requests", *limit, exceeded.retry_after_s()))?;
+            let admitted = self.requests.take(token.id.clone(), *limit, 1);
+            admitted.map_err(|exceeded| too_fast("requests", *limit, exceeded.retry_after_s()))?;
         }
         if let Some(Written(limit)) = limits.bytes.as_ref().filter(|_| bytes > 0) {
-            let taken = self.bytes.take(token.id.clone(), *limit, bytes);
-            taken.map_err(|exceeded| too_fast("bytes", *limit, exceeded.retry_after_s()))?;
+            let admitted = self.bytes.take(token.id.clone(), *limit, bytes);
+            admitted.map_err(|exceeded| too_fast("bytes", *limit, exceeded.retry_after_s()))?;
         }
         under_way.transpose()
     }
