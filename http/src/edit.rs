@@ -34,7 +34,7 @@ pub struct Edit {
 /// What is to change about a job, as JSON Merge Patch (RFC 7396) has it: what is null has its default again.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(as = JobChanges))]
+#[cfg_attr(feature = "openapi", schema(as = JobEdit))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Named<'a> {
     /// The payload, as `encoding` says.

@@ -223,8 +223,15 @@ pub(super) const CURSOR: Parameter = Parameter::query(
 );
 
 /// What any route below `/v1` may answer.
-pub(super) const ANY: &[&str] =
-    &["bad_host", "bad_option", "bad_path", "too_many_connections", "unknown_option", "wrong_host"];
+pub(super) const ANY: &[&str] = &[
+    "bad_host",
+    "bad_option",
+    "bad_path",
+    "too_many_connections",
+    "too_many_connections_of_client",
+    "unknown_option",
+    "wrong_host",
+];
 /// What a route that asks the store may answer.
 pub(super) const STORE: &[&str] =
     &["broken", "busy", "denied", "moved", "not_sent", "refused", "shutting_down", "unknown", "wrong_shards"];

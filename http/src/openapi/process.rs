@@ -1,6 +1,6 @@
 use super::describe::{Answer, Content, Description, Form, JSON, Tag};
 
-const HEAD: &[&str] = &["bad_host", "too_many_connections", "wrong_host"];
+const HEAD: &[&str] = &["bad_host", "too_many_connections", "too_many_connections_of_client", "wrong_host"];
 const PLAIN: &str = "text/plain; charset=utf-8";
 
 pub(super) const HEALTH: Description = Description {

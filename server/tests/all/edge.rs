@@ -268,8 +268,6 @@ async fn what_cannot_be_is_refused_alike() {
         (request("DELETE", "/v1/queues/q/jobs/a?x=1", ""), 400),
         (request("DELETE", "/v1/queues/q/jobs/a", "1"), 400),
         (request("PATCH", "/v1/queues/q/jobs/a?x=1", "{}"), 400),
-        (request("PATCH", "/v1/queues/q/jobs/a", ""), 400),
-        (request("PATCH", "/v1/queues/q/jobs/a", "{}"), 400),
         (request("PATCH", "/v1/queues/q/jobs/a", r#"{"delay":"11000d"}"#), 400),
         (request("PATCH", "/v1/queues/q/jobs/a", r#"{"delay":"5s","at":"2026-11-21T10:00:05Z"}"#), 400),
         (request("GET", "/v1/queues/q?hours=49", ""), 400),
@@ -288,4 +286,10 @@ async fn what_cannot_be_is_refused_alike() {
         (request("GET", "/v1/queues/q/%6Aobs/a", ""), 404),
     ];
     Box::pin(compare(refused.into_iter().chain(others))).await;
+    // A worker does not edit jobs, so it names less that could be written.
+    for body in ["", "{}", r#"{"attempts":5}"#] {
+        let refused = Edge::new().serve(&request("PATCH", "/v1/queues/q/jobs/a", body));
+        let body = String::from_utf8_lossy(&refused.body);
+        assert!(refused.status == 400 && body.contains(r#"write {\"delay\": \"5s\"}"#), "{body}");
+    }
 }

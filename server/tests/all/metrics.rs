@@ -138,7 +138,9 @@ async fn an_outage_is_counted_and_all_metrics_are_documented() {
     let before = scrape(&service).await;
     redis.is_listened_to().await;
     redis.kill();
-    assert_eq!(service.post("/v1/queues/outage/jobs", "1").await.status, 503);
+    // Sent to a Redis that is gone, or not even that.
+    let lost = service.post("/v1/queues/outage/jobs", "1").await;
+    assert!([503, 504].contains(&lost.status.as_u16()), "{lost:?}");
     redis.replace().await;
     eventually("it is ready", async || (service.get("/readyz").await.status == 200).then_some(())).await;
     let after = eventually("all is counted", async || {

@@ -202,7 +202,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found.chain(folders.iter().flat_map(|folder| sources(folder))).collect()
 }
 
-/// What the constructors of problems that take a code are given, and the codes of segments of a path.
+/// What the constructors of problems that take a code are given, and the codes of segments of a path and of choices.
 fn codes(source: &str) -> BTreeSet<String> {
     const TAKING: [&str; 6] = ["bad", "conflict", "not_found", "too_large", "later", "behind"];
     let mut found = BTreeSet::new();
@@ -217,6 +217,10 @@ fn codes(source: &str) -> BTreeSet<String> {
     }
     for segment in source.split("const CODE: &'static str =").skip(1) {
         found.extend(literal(segment));
+    }
+    for choice in source.split("fn code(self) -> &'static str {").skip(1) {
+        let arms = choice.split_once("\n    }\n").map_or("", |(arms, _)| arms);
+        found.extend(arms.split("=>").filter_map(literal));
     }
     found
 }

@@ -218,7 +218,10 @@ async fn reply(stream: &mut TcpStream, reply: Reply) -> io::Result<()> {
             SockRef::from(&*stream).set_linger(Some(Duration::ZERO))?;
             Err(io::ErrorKind::ConnectionReset.into())
         }
-        Reply::DripHead => drip(stream, format!("{}\r\n", head(200, 0)).repeat(9).as_bytes()).await,
+        // Longer than any push waits.
+        Reply::DripHead => {
+            drip(stream, format!("{}pad: {}", head(200, 0), "x".repeat(10_000)).as_bytes()).await
+        }
         Reply::DripBody(status) => {
             stream.write_all(format!("{}\r\n", head(status, 10_000)).as_bytes()).await?;
             drip(stream, &[b'x'; 10_000]).await

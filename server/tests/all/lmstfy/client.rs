@@ -22,7 +22,7 @@ async fn program() -> Option<&'static PathBuf> {
 }
 
 async fn build() -> Option<PathBuf> {
-    let version = clean("go").arg("version").output().await;
+    let version = Command::new("go").arg("version").output().await;
     if !version.is_ok_and(|output| output.status.success()) {
         return None;
     }
