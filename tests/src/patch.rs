@@ -189,15 +189,10 @@ const PATCHES: &[Patch] = &[
     patch(
         Bug::ReplacesLeased,
         1,
-        "elseif waits and string.sub(ARGV[4 * i + 4]",
-        "elseif (waits or string.sub(states[i], 1, 1) == 'L') and string.sub(ARGV[4 * i + 4]",
+        "elseif waits and how == 'r' then",
+        "elseif (waits or string.sub(states[i], 1, 1) == 'L') and how == 'r' then",
     ),
-    patch(
-        Bug::DuplicateReplaces,
-        1,
-        "elseif waits and string.sub(ARGV[4 * i + 4], 1, 1) == 'r' then",
-        "elseif waits then",
-    ),
+    patch(Bug::DuplicateReplaces, 1, "elseif waits and how == 'r' then", "elseif waits then"),
     patch(
         Bug::PausedGrants,
         1,

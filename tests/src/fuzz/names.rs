@@ -6,20 +6,26 @@ use delayline_core::{Forward, Identity, JobId, JobIds, Prefix, QueueName, Reason
 use super::input::Input;
 
 const LONGEST: usize = 128;
+/// A namespace, `~`, and the name of a queue in it.
+const LONGEST_QUEUE: usize = 255 + 1 + 255;
 /// 160 characters, each escaped, and what to write instead.
 const COMPLAINT: usize = 2_000;
 
-/// A name is its text, at most 128 bytes; a trace, a destination and an identity read back as they are written; ids that
+/// A name is its text, and no longer than may be; a trace, a destination and an identity read back as they are written; ids that
 /// are made sort by their making; a reason is cut, and only once.
 ///
 /// # Panics
 /// If not.
 pub fn names(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    for name in [kept::<QueueName>(&text), kept::<Prefix>(&text), kept::<JobId>(&text)].into_iter().flatten()
-    {
+    let names = [
+        (kept::<QueueName>(&text), LONGEST_QUEUE),
+        (kept::<Prefix>(&text), LONGEST),
+        (kept::<JobId>(&text), LONGEST),
+    ];
+    for (name, longest) in names.into_iter().filter_map(|(name, longest)| Some((name?, longest))) {
         assert_eq!(name, text);
-        assert!((1..=LONGEST).contains(&name.len()));
+        assert!((1..=longest).contains(&name.len()));
     }
     for written in [kept::<Identity>(&text), kept::<Forward>(&text)].into_iter().flatten() {
         assert_eq!(written, text);

@@ -94,6 +94,8 @@ pub(crate) struct World {
     listed: Vec<(UnixMs, JobId)>,
     /// What was stored of jobs, and when they were due, as far as was seen last.
     found: BTreeMap<(QueueName, JobId), (RecordDigest, UnixMs)>,
+    /// A job that was seen to wait for another attempt.
+    retried: Option<(QueueName, JobId)>,
     /// How many of a hundred steps damage the store.
     damages: u64,
     damaged: bool,
@@ -135,6 +137,7 @@ impl World {
             sequences: BTreeMap::new(),
             leases: Vec::new(),
             found: BTreeMap::new(),
+            retried: None,
             born: BTreeMap::new(),
             cfgver: BTreeMap::new(),
             forwards: BTreeMap::new(),
@@ -338,6 +341,10 @@ impl World {
     }
 
     fn find(&mut self, queue: &QueueName, job: &Stored) {
+        let waits = matches!(job.place, Place::Ready | Place::Delayed);
+        if waits && job.state.as_ref().is_some_and(|state| state.attempts > 0) {
+            self.retried = Some((queue.clone(), job.id.clone()));
+        }
         self.found.insert((queue.clone(), job.id.clone()), (RecordDigest::of(&job.record), job.at));
     }
 
@@ -349,7 +356,11 @@ impl World {
                 Ceiling { jobs: world.random.number(0..=10), bytes: world.random.number(0..=3_000) }
             };
             let jobs = world.ids().into_iter().map(|id| world.entry(id));
-            let jobs = jobs.collect::<Vec<_>>().into_iter().map(|job| world.edit(&queue, job)).collect();
+            let mut jobs: Vec<Entry> = jobs.collect();
+            if let Some((_, id)) = world.retried.take_if(|(retried, _)| *retried == queue) {
+                jobs.push(world.entry(id));
+            }
+            let jobs = jobs.into_iter().map(|job| world.edit(&queue, job)).collect();
             Command::Publish { queue, session, ceiling, jobs }
         })
     }
