@@ -35,7 +35,10 @@ const NAME: Style = Style::new().bold();
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Jobs", &["publish", "consume", "job", "list", "cancel", "reschedule", "edit", "release", "dead"]),
     ("Queues", &["queues", "stats", "config", "pause", "resume", "destroy"]),
-    ("Operation", &["serve", "rest", "pump", "doctor", "import", "replay", "trace"]),
+    (
+        "Operation",
+        &["serve", "push", "pump", "token", "namespace", "rest", "doctor", "import", "replay", "trace"],
+    ),
     ("This command line", &["completions", "man"]),
 ];
 

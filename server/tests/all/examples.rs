@@ -1,3 +1,4 @@
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
@@ -199,6 +200,27 @@ async fn every_line_for_curl_runs() {
         run += lines.len();
     }
     assert!(run >= 11, "{run} lines");
+}
+
+/// In one shell, in their order, at a free port.
+#[tokio::test]
+async fn every_line_for_tls_and_tokens_runs() {
+    let text = document("README.md");
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let there = format!("localhost:{port}");
+    let lines = fenced(&text, "bash").join("\n").replace("localhost:4747", &there);
+    let waits = format!("&\nuntil curl -k https://{there}/healthz; do sleep 0.1; done");
+    let (before, after) = lines.split_once('&').expect("the service runs beside its clients");
+    let script = format!(
+        "curl() {{ command curl -sS --fail-with-body \"$@\"; }}\ntrap 'kill $!' EXIT\n{}{waits}{after}\n",
+        before.replace("0.0.0.0:4747", &format!("0.0.0.0:{port}")),
+    );
+    let place = Place::new().await;
+    let output = timeout(Duration::from_secs(60), place.shell(&format!("set -eu\n{script}")).output());
+    let output = output.await.expect("an end").unwrap();
+    let (said, logged) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && said.contains("\"due\":"), "{said}{logged}");
+    assert!(logged.contains("listening on https://"), "{logged}");
 }
 
 #[test]

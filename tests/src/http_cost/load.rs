@@ -93,7 +93,7 @@ impl Load {
 
 /// 100 bytes of JSON.
 fn body() -> String {
-    format!("{{\"order\":17,\"text\":\"{}\"}}", "x".repeat(77))
+    format!("{{\"order\":17,\"text\":\"{}\"}}", "x".repeat(78))
 }
 
 async fn take(wire: &mut Wire, count: usize) -> io::Result<Vec<String>> {

@@ -14,7 +14,7 @@ mod unix {
     use tokio::process::Child;
 
     /// Reads which groups begin and end, a line each, and at the end kills those that run: a pipe ends however its writer
-    /// does, by SIGKILL too.
+    /// does, by SIGKILL too. `PR_SET_PDEATHSIG` is for one process, not for those that it started, and for Linux.
     const LAST_WILL: &str = "trap '' HUP INT TERM USR1 USR2 PIPE; groups=; while read -r what group; do \
                              left=; for other in $groups; do test \"$other\" = \"$group\" || left=\"$left $other\"; done; \
                              if test \"$what\" = begins; then left=\"$left $group\"; fi; groups=$left; done; \
