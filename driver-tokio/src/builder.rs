@@ -54,7 +54,6 @@ pub struct ClientBuilder {
     max_memory: usize,
     limits: Limits,
     recorder: Option<FlightRecorder>,
-    has_own_thread: bool,
 }
 
 impl Default for ClientBuilder {
@@ -78,7 +77,6 @@ impl Default for ClientBuilder {
                 ceiling: config.ceiling,
             },
             recorder: None,
-            has_own_thread: true,
         }
     }
 }
@@ -172,14 +170,6 @@ impl ClientBuilder {
     /// Records what this client's engine is told; nothing is recorded if not called.
     pub fn flight_recorder(mut self, recorder: FlightRecorder) -> ClientBuilder {
         self.recorder = Some(recorder);
-        self
-    }
-
-    /// Whether the engine has a thread of its own, as it has if this is not called, or is a task of the runtime that
-    /// connects. As a task its calls take less CPU, since no thread has to wake another; but whatever blocks that runtime
-    /// stops the engine, so it is for programs whose runtime nothing blocks.
-    pub fn own_thread(mut self, has_own_thread: bool) -> ClientBuilder {
-        self.has_own_thread = has_own_thread;
         self
     }
 
@@ -289,7 +279,6 @@ impl Opening<'_> {
             runner: None,
             site: self.site.clone(),
             recorder: self.builder.recorder.clone(),
-            has_own_thread: self.builder.has_own_thread,
         };
         owner::start(plan)
     }

@@ -339,7 +339,6 @@ impl<S> Worker<S> {
             runner: Some(runner),
             site: self.office.desk.site.clone(),
             recorder: self.recorder,
-            has_own_thread: true,
         })
     }
 }

@@ -30,15 +30,13 @@ pub(crate) struct Plan {
     pub(crate) runner: Option<Runner>,
     pub(crate) site: Arc<Site>,
     pub(crate) recorder: Option<FlightRecorder>,
-    /// Whether it runs on a thread of its own, if no test holds the time.
-    pub(crate) has_own_thread: bool,
 }
 
-/// Makes an engine: on a thread of its own, or on the caller's runtime, as it always is if a test holds the time.
+/// Makes an engine: on a thread of its own; on the caller's runtime if a test holds the time.
 pub(crate) fn start(plan: Plan) -> Result<Desk, Error> {
-    let has_own_thread = plan.has_own_thread && plan.store.held().is_none();
+    let is_test = plan.store.held().is_some();
     let (engine, mut desk, crew) = Crew::hire(plan)?;
-    if !has_own_thread {
+    if is_test {
         let runtime = Handle::try_current().map_err(|_| Invalid::NoRuntime)?;
         runtime.spawn(crew.work(engine));
         return Ok(desk);
