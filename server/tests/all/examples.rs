@@ -206,7 +206,8 @@ async fn every_line_for_curl_runs() {
 #[tokio::test]
 async fn every_line_for_tls_and_tokens_runs() {
     let text = document("README.md");
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    // Below those that the system gives out, so that no other test has it by the time the service listens.
+    let port = (24_000..25_000_u16).find(|port| TcpListener::bind(("0.0.0.0", *port)).is_ok()).unwrap();
     let there = format!("localhost:{port}");
     let lines = fenced(&text, "bash").join("\n").replace("localhost:4747", &there);
     let waits = format!("&\nuntil curl -k https://{there}/healthz; do sleep 0.1; done");
