@@ -95,6 +95,13 @@ pub(super) const SHOW_CONFIG: Description = Description {
 
 const CONFIG: &str = r#"{"cfgver":1,"config":{"attempts":5,"backoff":"15s 3m 10m","bury_expired":false}}"#;
 
+const IN_FORCE: Answer = Answer {
+    status: 200,
+    text: "The config is in force.",
+    headers: &[ETAG],
+    contents: &[Content::json::<Configured>(CONFIG)],
+};
+
 pub(super) const CONFIGURE: Description = Description {
     tag: Tag::Queues,
     summary: "Replace the config of a queue",
@@ -111,12 +118,7 @@ pub(super) const CONFIGURE: Description = Description {
         text: "The whole config, up to 64 KiB.",
         contents: &[Content::json::<Document>(r#"{"attempts":5,"backoff":"15s 3m 10m"}"#)],
     }),
-    answers: &[Answer {
-        status: 200,
-        text: "The config is in force.",
-        headers: &[ETAG],
-        contents: &[Content::json::<Configured>(CONFIG)],
-    }],
+    answers: &[IN_FORCE],
     problems: &[
         ANY,
         STORE,
@@ -144,12 +146,7 @@ pub(super) const PATCH_CONFIG: Description = Description {
         text: "The fields to change, up to 64 KiB.",
         contents: &[Content::json::<Document>(r#"{"attempts":5,"backoff":"15s 3m 10m"}"#)],
     }),
-    answers: &[Answer {
-        status: 200,
-        text: "The config is in force.",
-        headers: &[ETAG],
-        contents: &[Content::json::<Configured>(CONFIG)],
-    }],
+    answers: &[IN_FORCE],
     problems: &[
         ANY,
         STORE,

@@ -80,8 +80,25 @@ impl Mover {
         self.destination.as_ref().map_or(UnixMs(0), Destination::now)
     }
 
+    /// What there is at first; shows progress from here on.
+    pub(super) fn found_before(&mut self, counts: impl IntoIterator<Item = (Place, u64)>) {
+        let mut all = 0;
+        for (place, count) in counts {
+            self.report.row(place).before = count;
+            all += count;
+        }
+        self.show(all);
+    }
+
+    /// What is left in the end.
+    pub(super) fn found_after(&mut self, counts: impl IntoIterator<Item = (Place, u64)>) {
+        for (place, count) in counts {
+            self.report.row(place).after = count;
+        }
+    }
+
     /// Shows progress on a terminal, once it is known how many elements there are.
-    pub(super) fn show(&mut self, elements: u64) {
+    fn show(&mut self, elements: u64) {
         let target = if self.json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         self.bar = ProgressBar::with_draw_target(Some(elements), target);
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos} of {len}  {per_sec}  {eta} left") {

@@ -50,20 +50,15 @@ impl Walk<'_> {
 
     /// Counts what there is, and shows progress from here on.
     pub(super) async fn count_before(&mut self) -> Result<(), Failure> {
-        let mut all = 0;
-        for (place, count) in self.count().await? {
-            self.mover.report.row(place).before = count;
-            all += count;
-        }
-        self.mover.show(all);
+        let counts = self.count().await?;
+        self.mover.found_before(counts);
         Ok(())
     }
 
     /// Counts what is left, and tells what Redisson has forgotten.
     pub(super) async fn count_after(&mut self) -> Result<(), Failure> {
-        for (place, count) in self.count().await? {
-            self.mover.report.row(place).after = count;
-        }
+        let counts = self.count().await?;
+        self.mover.found_after(counts);
         self.tell_of_orphans().await
     }
 
