@@ -123,7 +123,7 @@ impl JobIds {
             self.count += 1;
         }
         let text = ordered::<14>(u128::from(self.unix_ms) << 42 | u128::from(self.count));
-        JobId(text.iter().map(|&byte| char::from(byte)).collect::<String>().into())
+        JobId(str::from_utf8(&text).unwrap_or_default().into())
     }
 }
 

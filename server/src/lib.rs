@@ -17,6 +17,8 @@ pub use cli::commands::{
 pub use cli::redis::Redis;
 pub use cli::{Cli, Command, main};
 pub use failure::Failure;
+#[doc(hidden)]
+pub use service::server::Door;
 pub use service::server::Server;
 /// What a program that serves allocates with, set up by [`main`]: glibc never gives back the small pieces that many connections
 /// have left.

@@ -50,6 +50,8 @@ use crate::service::limits::Patience;
 use crate::service::origins::{Origin, Origins, Sharing};
 use crate::service::peers::{Crowded, Peers, TooManyTakes};
 use crate::service::rate::{Bucket, RateLimit};
+use crate::service::reception::Reception;
+use crate::service::request_context::RequestContext;
 
 const ENCODING: &str = "upstash-encoding";
 const FORMAT: &str = "upstash-response-format";
@@ -122,18 +124,18 @@ impl Endpoint {
     }
 
     /// Every path is a route: it may be a command. A browser may ask from these origins.
-    pub(crate) fn router(self, origins: &[Origin]) -> Router {
+    pub(crate) fn reception(self, origins: &[Origin]) -> Reception {
         let router = Router::new().fallback(answer).with_state(Arc::new(self));
-        match Origins::new(origins).layer(&SHARING) {
+        Reception::open(match Origins::new(origins).layer(&SHARING) {
             Some(layer) => router.layer(layer),
             None => router,
-        }
+        })
     }
 
     async fn answer(&self, request: axum::extract::Request) -> Result<Response, Refusal> {
         let (parts, body) = request.into_parts();
         self.token.check(&parts)?;
-        let body = Inbound::of(&parts, body, &self.peers, self.patience);
+        let body = Inbound::of(&parts, body, self.patience);
         if let Some(topics) = Topic::asked(&parts.uri, &parts.headers, MAX_TOPICS)? {
             let events = self.subscribe(&parts, body, topics).await?;
             return Ok(self.sync_tokens.stamp(events, &parts.headers));
@@ -212,12 +214,12 @@ impl Endpoint {
         }
         request::whole(body, UNREAD_BODY).await?;
         self.let_through(1)?;
-        let peer = self.peers.of(parts);
-        let of_client = parts.extensions.get().map(|client| self.peers.waits(*client)).transpose();
+        let RequestContext { peer, client, .. } = &**RequestContext::of(&parts.extensions);
+        let of_client = client.map(|client| self.peers.waits(client)).transpose();
         let of_client = of_client.map_err(|TooManyTakes { most }| Refusal::TooManyOfClient { most })?;
         let subscription = self.subscriptions.subscribe(topics).await?;
         let serving = peer.also_serves();
-        Ok(events::response(subscription, peer, self.closing(), (of_client, serving)))
+        Ok(events::response(subscription, Arc::clone(peer), self.closing(), (of_client, serving)))
     }
 
     /// Refuses so many commands if more have come of late than may.

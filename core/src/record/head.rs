@@ -1,4 +1,3 @@
-use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -95,13 +94,21 @@ impl Head {
             | flag(self.dedup.is_some(), DEDUP)
             | flag(self.armoured, ARMOURED)
             | flag(self.compressed, COMPRESSED);
-        let (len, metadata_len, priority) = (self.len(), self.metadata_len, self.priority);
-        let attempts = self.attempts.unwrap_or(0);
-        let lost_delay = self.lost_delay_ms.map(|ms| format!("{ms:08}")).unwrap_or_default();
-        let dedup = self.dedup.as_ref().map(|key| format!("{:02}{key}", key.len())).unwrap_or_default();
-        let head =
-            format!("1{len:02}{metadata_len:03x}{flags:02x}{priority}{attempts:03}{lost_delay}{dedup}");
-        Ok(head.into_bytes())
+        let mut head = Vec::with_capacity(self.len());
+        head.push(b'1');
+        head.extend(digits::<2>(self.len() as u64, 10));
+        head.extend(digits::<3>(self.metadata_len as u64, 16));
+        head.extend(digits::<2>(flags.into(), 16));
+        head.extend(digits::<1>(self.priority.into(), 10));
+        head.extend(digits::<3>(self.attempts.unwrap_or(0).into(), 10));
+        if let Some(ms) = self.lost_delay_ms {
+            head.extend(digits::<8>(ms, 10));
+        }
+        if let Some(key) = &self.dedup {
+            head.extend(digits::<2>(key.len() as u64, 10));
+            head.extend_from_slice(key.as_bytes());
+        }
+        Ok(head)
     }
 
     /// The length of the head in bytes: where the metadata begins.
@@ -178,4 +185,15 @@ fn size(number: u64) -> usize {
 
 fn flag(set: bool, bit: u8) -> u8 {
     if set { bit } else { 0 }
+}
+
+/// The last `N` digits of a number.
+fn digits<const N: usize>(mut value: u64, radix: u8) -> [u8; N] {
+    let mut digits = [b'0'; N];
+    for digit in digits.iter_mut().rev() {
+        let next = u8::try_from(value % u64::from(radix)).unwrap_or_default();
+        *digit = if next < 10 { b'0' + next } else { b'a' + (next - 10) };
+        value /= u64::from(radix);
+    }
+    digits
 }

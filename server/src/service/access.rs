@@ -1,20 +1,19 @@
-use std::convert::Infallible;
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use axum::body::HttpBody;
-use axum::extract::MatchedPath;
 use axum::http::{HeaderMap, Method, Request, StatusCode, Uri};
 use axum::response::Response;
 use delayline_core::Trace;
 use tracing::field::{Empty, display};
 use tracing::{Instrument, Level, Span};
 
-use crate::service::client_address::ClientAddress;
+use crate::service::request_context::RequestContext;
 use crate::service::request_id::RequestId;
 use crate::service::seldom::Seldom;
+use crate::service::tokens::Caller;
 
 /// Parts of a path with which whoever reads the log could do what it says.
 const SECRETS: [&str; 2] = ["{lease}", "{token}"];
@@ -50,15 +49,7 @@ struct Line {
     begun: Instant,
     method: Method,
     uri: Uri,
-    client: Option<ClientAddress>,
-    noted: Arc<Noted>,
-}
-
-/// What a request's route knows that its line is to say.
-#[derive(Default)]
-pub(crate) struct Noted {
-    route: OnceLock<MatchedPath>,
-    token: OnceLock<String>,
+    context: Arc<RequestContext>,
 }
 
 impl Access {
@@ -80,17 +71,14 @@ impl Access {
         self.each.store(each, Relaxed);
     }
 
-    /// Gives a request that a client sent an id, which its extensions have from now on, and a span if those are wanted.
-    pub(crate) fn begin<B>(&self, request: &mut Request<B>, client: Option<ClientAddress>) -> Exchange {
+    /// Gives a request that a client sent an id, and a span if those are wanted.
+    pub(crate) fn begin<B>(&self, request: &Request<B>, context: &Arc<RequestContext>) -> Exchange {
         let id = if self.draws_ulids { RequestId::draw_ulid() } else { RequestId::of(request.headers()) };
         let line = self.is_each().then(|| {
-            let noted = Arc::<Noted>::default();
-            request.extensions_mut().insert(Arc::clone(&noted));
             let (method, uri) = (request.method().clone(), request.uri().clone());
-            Line { begun: Instant::now(), method, uri, client, noted }
+            Line { begun: Instant::now(), method, uri, context: Arc::clone(context) }
         });
         let span = span(&id, request.method(), request.headers());
-        request.extensions_mut().insert(id.clone());
         Exchange { id, span, line, seldom: Arc::clone(&self.seldom) }
     }
 }
@@ -111,12 +99,9 @@ fn span(id: &RequestId, method: &Method, headers: &HeaderMap) -> Span {
 
 impl Exchange {
     /// Awaits the answer, and says of it what is to be said.
-    pub(crate) async fn answered(
-        self,
-        answer: impl Future<Output = Result<Response, Infallible>>,
-    ) -> Result<Response, Infallible> {
+    pub(crate) async fn answered(self, answer: impl Future<Output = Response>) -> Response {
         let Exchange { id, span, line, seldom } = self;
-        let mut response = answer.instrument(span).await?;
+        let mut response = answer.instrument(span).await;
         if let Some(line) = line {
             line.write(&id, &response);
         }
@@ -125,7 +110,7 @@ impl Exchange {
             warn(&id, &response, &seldom);
         }
         id.put_into(response.headers_mut());
-        Ok(response)
+        response
     }
 }
 
@@ -139,9 +124,9 @@ fn warn(id: &RequestId, response: &Response, seldom: &Seldom) {
 
 impl Line {
     fn write(self, id: &RequestId, response: &Response) {
-        let Line { begun, method, uri, client, noted } = self;
+        let Line { begun, method, uri, context } = self;
         let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let route = noted.route.get().map(MatchedPath::as_str);
+        let route = context.route();
         let path = route.filter(|route| !SECRETS.iter().any(|secret| route.contains(secret)));
         tracing::info!(
             request_id = id.as_str(),
@@ -151,26 +136,9 @@ impl Line {
             status = response.status().as_u16(),
             ms,
             bytes = response.body().size_hint().exact(),
-            client = client.map(display),
-            token = noted.token.get().map(String::as_str),
+            client = context.client.map(display),
+            token = context.caller().and_then(Caller::name),
             "a request was answered"
         );
-    }
-}
-
-/// A request came to this route.
-pub(crate) fn note_route<B>(request: &Request<B>, route: &MatchedPath) {
-    if let Some(noted) = request.extensions().get::<Arc<Noted>>() {
-        let _ = noted.route.set(route.clone());
-    }
-    if tracing::enabled!(Level::DEBUG) {
-        Span::current().record("route", route.as_str());
-    }
-}
-
-/// A request showed the token of this name.
-pub(crate) fn note_token<B>(request: &Request<B>, name: &str) {
-    if let Some(noted) = request.extensions().get::<Arc<Noted>>() {
-        let _ = noted.token.set(name.to_owned());
     }
 }

@@ -14,12 +14,12 @@ use tokio::task::yield_now;
 use tokio::time::timeout;
 
 use crate::service::app::Shared;
-use crate::service::client_address::ClientAddress;
 use crate::service::limits::Patience;
 use crate::service::lines::{Line, Lines};
 use crate::service::pace::{Pace, TooSlow};
-use crate::service::peers::{NoRoom, Peer, Peers};
+use crate::service::peers::NoRoom;
 use crate::service::rejection::Rejection;
+use crate::service::request_context::RequestContext;
 
 /// How long what is left of a body is read that nobody wants: until then its sender may not look for the answer.
 const LINGER: Duration = Duration::from_secs(2);
@@ -34,10 +34,10 @@ pub(crate) struct Inbound {
     announced: u64,
     /// Its sender waits to be told to go on.
     is_held_back: bool,
-    peer: Arc<Peer>,
+    context: Arc<RequestContext>,
     pace: Pace,
-    /// Who counts its bytes as they come: of a body that does not say how many it has.
-    meter: Option<(Arc<Peers>, ClientAddress)>,
+    /// It does not say how many bytes it has: they count for its client as they come.
+    is_metered: bool,
     /// How many bytes were read since others had their turn.
     turn: usize,
 }
@@ -69,20 +69,19 @@ impl FromRequest<Shared> for Inbound {
 
     async fn from_request(request: Request, app: &Shared) -> Result<Inbound, Infallible> {
         let (parts, body) = request.into_parts();
-        Ok(Inbound::of(&parts, body, &app.peers, app.patience))
+        Ok(Inbound::of(&parts, body, app.patience))
     }
 }
 
 impl Inbound {
-    /// The body of a request that came over one of the connections.
-    pub(crate) fn of(parts: &Parts, body: Body, peers: &Arc<Peers>, patience: Patience) -> Inbound {
-        let client = parts.extensions.get().copied().filter(|_| body.size_hint().exact().is_none());
+    /// The body of a request.
+    pub(crate) fn of(parts: &Parts, body: Body, patience: Patience) -> Inbound {
         Inbound {
-            meter: client.map(|client| (Arc::clone(peers), client)),
+            is_metered: body.size_hint().exact().is_none(),
             announced: body.size_hint().lower(),
             is_held_back: parts.headers.contains_key(header::EXPECT),
             chunks: body.into_data_stream(),
-            peer: peers.of(parts),
+            context: Arc::clone(RequestContext::of(&parts.extensions)),
             pace: Pace::new(patience),
             turn: 0,
         }
@@ -125,7 +124,7 @@ impl Inbound {
 
     /// So many bytes of it stay in memory.
     pub(crate) async fn holds(&mut self, bytes: usize) -> Result<(), Unread> {
-        self.peer.holds(bytes).await.map_err(|NoRoom| Unread::NoRoom)
+        self.context.peer.holds(bytes).await.map_err(|NoRoom| Unread::NoRoom)
     }
 
     /// What comes next, unless it does not come.
@@ -134,15 +133,17 @@ impl Inbound {
             self.turn = 0;
             yield_now().await;
         }
-        let reading = self.peer.reads();
+        let reading = self.context.peer.reads();
         let chunk = self.pace.keep(self.chunks.next()).await;
         drop(reading);
         let chunk = chunk.map_err(Unread::TooSlow)?.transpose().map_err(Unread::Broken)?;
         let bytes = chunk.as_ref().map_or(0, Bytes::len);
         self.turn += bytes;
         self.pace.came(bytes);
-        if let Some((peers, client)) = &self.meter {
-            peers.sends(*client, bytes as u64);
+        if self.is_metered
+            && let Some(client) = self.context.client
+        {
+            self.context.peer.sends(client, bytes as u64);
         }
         Ok(chunk)
     }
@@ -152,7 +153,7 @@ impl Inbound {
         stream::try_unfold((self, Lines::new(limit)), async |(body, mut lines)| {
             loop {
                 let line = lines.pop();
-                body.peer.lets_go(lines.dropped());
+                body.context.peer.lets_go(lines.dropped());
                 if let Some((_, line)) = line {
                     return Ok(Some((line, (body, lines))));
                 }
@@ -188,7 +189,7 @@ impl Inbound {
         if self.is_held_back || self.chunks.is_end_stream() {
             return;
         }
-        let serving = self.peer.also_serves();
+        let serving = self.context.peer.also_serves();
         tokio::spawn(async move {
             let _ = timeout(LINGER, self.drain()).await;
             drop(serving);

@@ -14,7 +14,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::response::{IntoResponse, Response};
 use delayline_http::Problem;
 use futures_util::future::join_all;
@@ -32,6 +31,7 @@ use crate::service::access::Access;
 use crate::service::client_address::ClientAddress;
 use crate::service::limits::Patience;
 use crate::service::peers::{Crowded, Peer, Peers};
+use crate::service::reception::Reception;
 use crate::service::rejection::Rejection;
 use crate::service::seldom::Seldom;
 use crate::service::socket::Socket;
@@ -182,7 +182,7 @@ impl fmt::Display for Listener {
 
 /// Answers requests at all these until `stop` ends; then says so by `close`, takes no new ones, and finishes the others.
 pub(crate) async fn serve(
-    listeners: Vec<(Listener, Router)>,
+    listeners: Vec<(Listener, Reception)>,
     peers: Arc<Peers>,
     patience: Patience,
     close: watch::Sender<bool>,
@@ -192,7 +192,7 @@ pub(crate) async fn serve(
     let closing = close.subscribe();
     let refusing = Arc::new(Semaphore::new(REFUSED_AT_ONCE));
     let hall = Hall { peers, patience, closing, refusing, open, warned: Arc::default() };
-    let receiving = join_all(listeners.iter().map(|(listener, router)| hall.receive(listener, router)));
+    let receiving = join_all(listeners.iter().map(|(listener, reception)| hall.receive(listener, reception)));
     tokio::select! {
         // However busy the others are, all who wait are let in at once: else the system turns away who comes next.
         _ = unconstrained(receiving) => {}
@@ -213,12 +213,12 @@ pub(crate) async fn serve(
 
 impl Hall {
     /// Serves whoever connects; never ends.
-    async fn receive(&self, listener: &Listener, router: &Router) {
+    async fn receive(&self, listener: &Listener, reception: &Reception) {
         let mut admitted = 0;
         loop {
             match listener.accept().await {
                 Ok((socket, from)) => {
-                    self.admit(Arc::new(socket), from, listener, router);
+                    self.admit(Arc::new(socket), from, listener, reception);
                     admitted += 1;
                     if admitted % ADMITTED_AT_ONCE == 0 {
                         yield_now().await;
@@ -236,16 +236,16 @@ impl Hall {
         }
     }
 
-    fn admit(&self, socket: Arc<Socket>, from: ClientAddress, listener: &Listener, router: &Router) {
+    fn admit(&self, socket: Arc<Socket>, from: ClientAddress, listener: &Listener, reception: &Reception) {
         if let Err(crowded) = self.peers.make_room(from) {
             return self.refuse(socket, from, listener, crowded);
         }
         let peer = self.peers.connecting(Arc::clone(&socket), from);
         let (connected, open) = (peer.connected(), self.open.clone());
         let accepted = self.accepted(socket, peer, self.patience, listener);
-        let (router, closing) = (router.clone(), self.closing.clone());
+        let (reception, closing) = (reception.clone(), self.closing.clone());
         tokio::spawn(async move {
-            connection::serve(accepted, router, closing).await;
+            connection::serve(accepted, reception, closing).await;
             drop((connected, open));
         });
     }

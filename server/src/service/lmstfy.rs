@@ -33,6 +33,7 @@ use delayline_http::Scope;
 
 use crate::service::access::Access;
 use crate::service::app::App;
+use crate::service::reception::Reception;
 use crate::service::registry::Registry;
 use crate::service::site::Site;
 use crate::service::ulids::Ulids;
@@ -74,7 +75,7 @@ impl Lmstfy {
 }
 
 /// The routes for clients.
-fn router(lmstfy: &Arc<Lmstfy>, site: Site) -> Router {
+fn clients(lmstfy: &Arc<Lmstfy>, site: Site) -> Reception {
     use MethodFilter as Method;
 
     let layer = |rules: Rules| from_fn_with_state((Arc::clone(lmstfy), rules), enter);
@@ -103,7 +104,7 @@ fn router(lmstfy: &Arc<Lmstfy>, site: Site) -> Router {
         .route("/api/{namespace}/{queue}/deadletter", deadletter)
         .route("/api/{namespace}/{queue}/deadletter/size", on(Method::GET, deadletter::size.layer(public())))
         .with_state(Arc::clone(lmstfy));
-    conduct::conducted(routes, site, api_not_found)
+    conduct::conducted(&lmstfy.app, routes, site, api_not_found)
 }
 
 /// What a path without a route is answered, and one with a route for other methods: never 405.

@@ -4,7 +4,7 @@ use std::fmt::{Display, Write};
 
 use delayline_tokio::{Namespace, QueueName, Stats, UnixMs};
 
-pub(crate) use self::requests::{RequestMeters, count};
+pub(crate) use self::requests::RequestMeters;
 
 const AGE: &str = "delayline_queue_oldest_due_seconds";
 

@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
-use axum::http::request::Parts;
 use tokio::io::Interest;
 use tokio::sync::Notify;
 
@@ -142,9 +141,9 @@ impl Peers {
         })
     }
 
-    /// Whom a request is from: somebody of its own if it came over no connection.
-    pub(crate) fn of(self: &Arc<Peers>, request: &Parts) -> Arc<Peer> {
-        request.extensions.get().cloned().unwrap_or_else(|| self.peer(None, None))
+    /// Whom a request is from that came over no connection.
+    pub(crate) fn unconnected(self: &Arc<Peers>) -> Arc<Peer> {
+        self.peer(None, None)
     }
 
     /// A peer on a connection that has just been made.

@@ -3,7 +3,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::extract::Request;
+use axum::response::Response;
 use delayline_http::body::PayloadLimit;
 use delayline_tokio::{Client, ClientBuilder, Span};
 use tokio::sync::{Mutex, Semaphore, watch};
@@ -20,10 +21,12 @@ use crate::service::namespaces::Namespaces;
 use crate::service::origins::{Origin, Origins};
 use crate::service::peers::Peers;
 use crate::service::push::{PushSettings, PushStates, Pusher};
+use crate::service::reception::Reception;
 use crate::service::recorder;
 use crate::service::recording::Recording;
 use crate::service::registry::Registry;
-use crate::service::routes::router;
+use crate::service::request_context::RequestContext;
+use crate::service::routes::reception;
 use crate::service::site::Site;
 use crate::service::tls::{Tls, TlsFiles};
 use crate::service::tokens::Tokens;
@@ -77,6 +80,14 @@ pub struct Server {
     close: watch::Sender<bool>,
     recording: Option<Recording>,
     forwarding: Forwarding,
+}
+
+/// A service's routes, for requests that come over no connection.
+#[doc(hidden)]
+#[derive(Clone)]
+pub struct Door {
+    reception: Reception,
+    peers: Arc<Peers>,
 }
 
 impl Server {
@@ -168,10 +179,10 @@ impl Server {
         &self.client
     }
 
-    /// Its routes without its listener, for whoever calls them in process.
+    /// What answers its requests without its listener, for whoever asks in process.
     #[doc(hidden)]
-    pub fn router(&self) -> Router {
-        router(&self.app())
+    pub fn door(&self) -> Door {
+        Door { reception: reception(&self.app()), peers: Arc::clone(&self.peers) }
     }
 
     fn app(&self) -> Arc<App> {
@@ -195,7 +206,7 @@ impl Server {
     /// Answers requests until `stop` ends; then takes no new ones, ends long polls, and finishes the others.
     pub async fn run_until(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Failure> {
         let app = self.app();
-        let router = router(&app);
+        let reception = reception(&app);
         let Server {
             listeners,
             lmstfy,
@@ -221,7 +232,7 @@ impl Server {
                 pusher.ended(GRACE).await;
             }
         };
-        let listeners = listeners.into_iter().map(|listener| (listener, router.clone()));
+        let listeners = listeners.into_iter().map(|listener| (listener, reception.clone()));
         let listeners = listeners.chain(lmstfy.routed(&app, registry)?).collect();
         tokio::select! {
             ((), ()) = async { tokio::join!(listener::serve(listeners, peers, patience, close, stop), pushing) } => {}
@@ -235,6 +246,13 @@ impl Server {
             recording.save().await;
         }
         Ok(())
+    }
+}
+
+impl Door {
+    /// Answers a request that comes over no connection.
+    pub async fn answer(&self, request: Request) -> Response {
+        self.reception.answer(RequestContext::new(self.peers.unconnected(), None), request).await
     }
 }
 

@@ -1,18 +1,14 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Method, Uri, header};
-use axum::middleware::Next;
-use axum::response::Response;
 use delayline_http::Problem;
 
-use crate::service::app::Shared;
 use crate::service::listener::{ListenAddress, Listener};
 use crate::service::origins::Origins;
 use crate::service::peers::Peer;
-use crate::service::rejection::Rejection;
 
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
@@ -25,17 +21,6 @@ pub(crate) struct Site {
     is_reachable: bool,
     /// Whose pages may change something.
     origins: Origins,
-}
-
-/// Lets a request through if it is addressed to this service, and if it changes nothing or comes from no page of another
-/// site.
-pub(crate) async fn check(
-    State(app): State<Shared>,
-    request: Request,
-    next: Next,
-) -> Result<Response, Rejection> {
-    app.site.admits(&request)?;
-    Ok(next.run(request).await)
 }
 
 impl Site {
@@ -60,10 +45,9 @@ impl Site {
     }
 
     /// Whether a request is addressed to this service, and changes nothing or comes from no page of another site.
-    pub(crate) fn admits(&self, request: &Request) -> Result<(), Problem> {
+    pub(crate) fn admits(&self, peer: &Peer, request: &Request) -> Result<(), Problem> {
         let (method, headers) = (request.method(), request.headers());
-        let peer: Option<&Arc<Peer>> = request.extensions().get();
-        let host = if peer.is_some_and(|peer| peer.is_at_unix_socket()) {
+        let host = if peer.is_at_unix_socket() {
             // No name leads a browser there; of a proxy that does, it is a page's own host.
             headers.get(header::HOST).and_then(|host| host.to_str().ok()?.parse().ok())
         } else {

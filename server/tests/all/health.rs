@@ -2,9 +2,8 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::Request;
+use delayline::Door;
 use delayline_tokio::{Client, Error, redis};
-use hyper::service::Service as _;
-use hyper_util::service::TowerToHyperService;
 use reqwest::Method;
 
 use crate::redis_server::RedisServer;
@@ -22,25 +21,25 @@ async fn it_is_healthy_and_ready() {
 #[tokio::test]
 async fn when_the_engine_panics_it_is_unhealthy_and_ends_with_a_code() {
     let server = bind(&[]).await.unwrap();
-    let (client, router) = (server.client().clone(), TowerToHyperService::new(server.router()));
+    let (client, door) = (server.client().clone(), server.door());
     let serving = tokio::spawn(server.run_until(std::future::pending()));
     client.panic_engines();
     let ended = tokio::time::timeout(Duration::from_secs(60), serving).await.expect("it goes on");
     let failure = ended.unwrap().unwrap_err();
     assert_eq!((failure.exit_code(), failure.to_string()), (1, Error::EnginePanicked.to_string()));
     for path in ["/healthz", "/readyz"] {
-        assert_eq!(status(&router, path).await, 503, "{path}");
+        assert_eq!(status(&door, path).await, 503, "{path}");
     }
 }
 
 #[tokio::test]
 async fn when_the_engine_was_closed_it_is_unhealthy() {
     let server = bind(&[]).await.unwrap();
-    let router = TowerToHyperService::new(server.router());
-    assert_eq!(status(&router, "/healthz").await, 200);
+    let door = server.door();
+    assert_eq!(status(&door, "/healthz").await, 200);
     server.client().clone().close().await;
     for path in ["/healthz", "/readyz"] {
-        assert_eq!(status(&router, path).await, 503, "{path}");
+        assert_eq!(status(&door, path).await, 503, "{path}");
     }
 }
 
@@ -49,21 +48,21 @@ async fn when_the_engine_was_closed_it_is_unhealthy() {
 async fn when_the_engine_has_stopped_by_itself_it_is_unhealthy() {
     let redis = RedisServer::start(&[]).await;
     let server = bind(&["--redis", &format!("{}?shards=4", redis.url())]).await.unwrap();
-    let router = TowerToHyperService::new(server.router());
-    assert_eq!((status(&router, "/readyz").await, status(&router, "/healthz").await), (200, 200));
+    let door = server.door();
+    assert_eq!((status(&door, "/readyz").await, status(&door, "/healthz").await), (200, 200));
     let mut connection = redis::Client::open(redis.url()).unwrap().get_connection().unwrap();
     redis::cmd("FLUSHALL").exec(&mut connection).unwrap();
     let _other = Client::connect(&format!("{}?shards=2", redis.url())).await.unwrap();
     crate::eventually("its engine ends", async || {
-        assert_eq!(status(&router, "/readyz").await, 502);
-        (status(&router, "/healthz").await == 502).then_some(())
+        assert_eq!(status(&door, "/readyz").await, 502);
+        (status(&door, "/healthz").await == 502).then_some(())
     })
     .await;
 }
 
-async fn status(router: &TowerToHyperService<axum::Router>, path: &str) -> u16 {
+async fn status(door: &Door, path: &str) -> u16 {
     let request = Request::get(path).header("Host", "localhost").body(Body::empty()).unwrap();
-    router.call(request).await.unwrap().status().as_u16()
+    door.answer(request).await.status().as_u16()
 }
 
 #[tokio::test]

@@ -2,18 +2,16 @@ use std::collections::BTreeMap;
 use std::thread_local;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
 use bytes::Bytes;
 use clap::Parser;
-use delayline::{Cli, Command, Server};
+use delayline::{Cli, Command, Door, Server};
 use delayline_core::{JobId, QueueName};
 use futures_util::stream;
 use serde_json::Value as Json;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
-use tower::ServiceExt;
 
 /// The largest payload that the service takes here.
 const MAX_PAYLOAD: usize = 1_024;
@@ -42,7 +40,7 @@ pub fn http(bytes: &[u8]) {
 
 struct Service {
     runtime: Runtime,
-    router: Router,
+    door: Door,
     _server: Server,
 }
 
@@ -77,7 +75,7 @@ impl Service {
         };
         let server = runtime.block_on(serve.bind(&redis));
         let server = server.unwrap_or_else(|failure| panic!("{failure}"));
-        Service { router: server.router(), runtime, _server: server }
+        Service { door: server.door(), runtime, _server: server }
     }
 
     async fn converse(&self, bytes: &[u8]) {
@@ -102,7 +100,7 @@ impl Service {
     }
 
     async fn ask(&self, request: Request<Body>) -> Answer {
-        let response = self.router.clone().oneshot(request).await.expect("infallible");
+        let response = self.door.answer(request).await;
         let (parts, body) = response.into_parts();
         let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         Answer {

@@ -2,17 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use clap::Parser;
-use delayline::{Cli, Command, Server};
+use delayline::{Cli, Command, Door, Server};
 use delayline_tests::shim::Shim;
 use delayline_tests::{RedisServer, block_on, until};
 use delayline_tokio::{Client, Verdict, Worker};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::{sleep, timeout};
-use tower::ServiceExt;
 
 /// How long publishers and consumers may stand still.
 const OUTAGE: Duration = Duration::from_secs(5);
@@ -124,13 +122,13 @@ fn a_service_goes_on_at_the_new_primary() {
     let pair = Pair::start();
     block_on(async {
         let server = bind(&pair.shim.url()).await;
-        let router = server.router();
+        let door = server.door();
         let cycle = async || {
-            let (published, said) = ask(&router, "/v1/queues/mails/jobs", "1").await;
+            let (published, said) = ask(&door, "/v1/queues/mails/jobs", "1").await;
             if published != 201 {
                 return Err(said);
             }
-            let (taken, said) = ask(&router, "/v1/take?queue=mails&wait=1s", "").await;
+            let (taken, said) = ask(&door, "/v1/take?queue=mails&wait=1s", "").await;
             if taken == 200 { Ok(()) } else { Err(said) }
         };
         cycle().await.expect("a primary");
@@ -187,7 +185,7 @@ fn a_replica_is_not_dialled_without_pause() {
 fn a_service_whose_engine_panics_fails_its_probe_and_ends_with_an_error() {
     block_on(async {
         let server = bind("memory://").await;
-        let (router, client) = (server.router(), server.client().clone());
+        let (door, client) = (server.door(), server.client().clone());
         let serving = tokio::spawn(server.run_until(std::future::pending()));
         client.panic_engines();
         let failure =
@@ -196,7 +194,7 @@ fn a_service_whose_engine_panics_fails_its_probe_and_ends_with_an_error() {
         assert_eq!(failure.exit_code(), 1);
         let probe =
             Request::get("/healthz").header("host", "127.0.0.1").body(Body::empty()).expect("a request");
-        assert_eq!(router.oneshot(probe).await.expect("infallible").status(), 503);
+        assert_eq!(door.answer(probe).await.status(), 503);
     });
 }
 
@@ -208,9 +206,9 @@ async fn bind(redis: &str) -> Server {
     serve.bind(&redis).await.unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-async fn ask(router: &Router, path: &str, body: &'static str) -> (u16, String) {
+async fn ask(door: &Door, path: &str, body: &'static str) -> (u16, String) {
     let request = Request::post(path).header("host", "127.0.0.1").body(Body::from(body)).expect("a request");
-    let response = router.clone().oneshot(request).await.expect("infallible");
+    let response = door.answer(request).await;
     let status = response.status().as_u16();
     let body = to_bytes(response.into_body(), usize::MAX).await.expect("a whole body");
     (status, String::from_utf8_lossy(&body).into_owned())

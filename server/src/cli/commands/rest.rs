@@ -2,7 +2,6 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::Router;
 use clap::Args;
 use delayline_tokio::Span;
 use tokio::sync::watch;
@@ -14,6 +13,7 @@ use crate::service::limits::Patience;
 use crate::service::listener::{self, Listener};
 use crate::service::origins::Origin;
 use crate::service::peers::Peers;
+use crate::service::reception::Reception;
 use crate::upstash::{Endpoint, Limits, Permissions, Token, Upstream, too_many_connections};
 
 /// Serves any Redis over HTTP as Upstash's REST API does, until it is told to stop: for workers at the edge, which have no
@@ -61,7 +61,7 @@ pub struct Rest {
 pub struct RestServer {
     listener: Listener,
     address: SocketAddr,
-    router: Router,
+    reception: Reception,
     peers: Arc<Peers>,
     patience: Patience,
     close: watch::Sender<bool>,
@@ -100,8 +100,8 @@ impl RestServer {
         let Rest { token, allow_admin, faults, limits, .. } = rest;
         let permissions = Permissions { token: token.clone(), admin: *allow_admin, faults: *faults };
         let endpoint = Endpoint::new(permissions, upstream, limits, Arc::clone(&peers), close.subscribe());
-        let router = endpoint.router(&rest.cors);
-        Ok(RestServer { listener, address, router, peers, patience, close, redis })
+        let reception = endpoint.reception(&rest.cors);
+        Ok(RestServer { listener, address, reception, peers, patience, close, redis })
     }
 
     /// Where it listens.
@@ -111,10 +111,10 @@ impl RestServer {
 
     /// Answers requests until `stop` ends; then takes no new ones, and finishes the others.
     pub async fn run_until(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Failure> {
-        let RestServer { listener, router, peers, patience, close, redis, .. } = self;
+        let RestServer { listener, reception, peers, patience, close, redis, .. } = self;
         let version = env!("CARGO_PKG_VERSION");
         tracing::info!("delayline {version} listening on {listener}, commands go to {redis}");
-        listener::serve(vec![(listener, router)], peers, patience, close, stop).await;
+        listener::serve(vec![(listener, reception)], peers, patience, close, stop).await;
         Ok(())
     }
 }

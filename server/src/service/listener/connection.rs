@@ -3,16 +3,14 @@ use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderValue, Request, header};
 use axum::response::{IntoResponse, Response};
 use delayline_http::Problem;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::{Service, service_fn};
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use tokio::sync::watch;
 
 use super::handshake::{Greeting, greet};
@@ -21,7 +19,9 @@ use super::wire::Wire;
 use crate::service::access::Access;
 use crate::service::limits::Patience;
 use crate::service::peers::Peer;
+use crate::service::reception::Reception;
 use crate::service::rejection::Rejection;
+use crate::service::request_context::RequestContext;
 use crate::service::request_id::RequestId;
 use crate::service::seldom::Seldom;
 use crate::service::socket::Socket;
@@ -41,7 +41,7 @@ pub(super) struct Accepted {
 }
 
 /// Answers the requests that come over a connection, until it ends, is closed, or the service shuts down.
-pub(super) async fn serve(accepted: Accepted, router: Router, mut closing: watch::Receiver<bool>) {
+pub(super) async fn serve(accepted: Accepted, reception: Reception, mut closing: watch::Receiver<bool>) {
     let (peer, access) = (Arc::clone(&accepted.peer), accepted.access.clone());
     let patience = accepted.patience;
     let greeted = tokio::select! { biased;
@@ -50,7 +50,7 @@ pub(super) async fn serve(accepted: Accepted, router: Router, mut closing: watch
         () = is_true(&mut closing) => None,
     };
     match greeted {
-        Some(Greeting::Ready(stream)) => answer(stream, peer, router, access, patience, closing).await,
+        Some(Greeting::Ready(stream)) => answer(stream, peer, reception, access, patience, closing).await,
         Some(Greeting::NoTls(stream)) => answer_once(stream, patience, no_tls).await,
         None => {}
     }
@@ -87,26 +87,21 @@ impl Accepted {
 async fn answer(
     stream: Stream,
     peer: Arc<Peer>,
-    router: Router,
+    reception: Reception,
     access: Access,
     patience: Patience,
     mut closing: watch::Receiver<bool>,
 ) {
-    let router = TowerToHyperService::new(router);
-    let service = service_fn(|mut request: Request<Incoming>| {
-        let (peer, serving) = (Arc::clone(&peer), peer.serves());
-        let client = peer.client(request.headers());
-        if let Some(client) = client {
-            request.extensions_mut().insert(client);
-        }
-        request.extensions_mut().insert(Arc::clone(&peer));
-        let exchange = access.begin(&mut request, client);
-        let response = exchange.answered(router.call(request.map(Body::new)));
-        async move {
-            let response = response.await;
+    let service = service_fn(|request: Request<Incoming>| {
+        let serving = peer.serves();
+        let context = RequestContext::new(Arc::clone(&peer), peer.client(request.headers()));
+        let exchange = access.begin(&request, &context);
+        let answer = exchange.answered(reception.answer(context, request.map(Body::new)));
+        async {
+            let response = answer.await;
             peer.releases();
             drop(serving);
-            response
+            Ok::<_, Infallible>(response)
         }
     });
     let mut connection = pin!(builder(patience).serve_connection(TokioIo::new(stream), service));

@@ -16,12 +16,13 @@ use axum::routing::{MethodFilter, on};
 
 use super::answer::Refusal;
 use super::{Lmstfy, conduct};
+use crate::service::reception::Reception;
 use crate::service::site::Site;
 
 pub(super) use self::accounts::Accounts;
 
 /// The routes for administrators.
-pub(super) fn admin_router(lmstfy: &Arc<Lmstfy>, site: Site) -> Router {
+pub(super) fn administrators(lmstfy: &Arc<Lmstfy>, site: Site) -> Reception {
     use MethodFilter as Method;
 
     let limit = on(Method::GET, limits::show)
@@ -41,7 +42,8 @@ pub(super) fn admin_router(lmstfy: &Arc<Lmstfy>, site: Site) -> Router {
         .route("/info", on(Method::GET, about::info))
         .route("/metrics", on(Method::GET, about::metrics))
         .route("/accesslog", on(Method::GET, about::access_log));
-    conduct::conducted(private.merge(public).with_state(Arc::clone(lmstfy)), site, page_not_found)
+    let routes = private.merge(public).with_state(Arc::clone(lmstfy));
+    conduct::conducted(&lmstfy.app, routes, site, page_not_found)
 }
 
 fn page_not_found() -> Response {

@@ -1,33 +1,30 @@
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::Request;
 use axum::http::Method;
-use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 
 use super::answer::Refusal;
-use crate::service::metrics::{self, RequestMeters};
+use crate::service::admission::Admission;
+use crate::service::app::App;
+use crate::service::reception::Reception;
+use crate::service::request_context::RequestContext;
 use crate::service::site::Site;
 
-/// What every request of a listener goes through, whatever its route: it is counted, and no web page of another site may
-/// send it.
-pub(super) fn conducted(routes: Router, site: Site, not_found: fn() -> Response) -> Router {
-    let check = move |request: Request, next: Next| {
-        let site = site.clone();
-        async move {
-            match site.admits(&request) {
-                Ok(()) => next.run(request).await,
-                Err(problem) => Refusal::from(problem).into_response(),
-            }
-        }
-    };
-    // axum would answer it by the handler of GET, which takes jobs.
-    let no_head = move |request: Request, next: Next| async move {
+/// What every request of a listener goes through, whatever its route.
+pub(super) fn conducted(app: &App, routes: Router, site: Site, not_found: fn() -> Response) -> Reception {
+    let refusal = |problem| Refusal::from(problem).into_response();
+    let noted = move |request: Request, next: Next| async move {
+        RequestContext::note_route(&request);
+        // axum would answer it by the handler of GET, which takes jobs.
         if request.method() == Method::HEAD { not_found() } else { next.run(request).await }
     };
-    routes
+    let routes = routes
         .fallback(async move || not_found())
         .method_not_allowed_fallback(async move || not_found())
-        .layer(from_fn(no_head))
-        .layer(from_fn(check))
-        .layer(from_fn_with_state(RequestMeters::new(), metrics::count))
+        .layer(from_fn(noted));
+    let admission = Admission { peers: Arc::clone(&app.peers), patience: app.patience, refusal };
+    Reception::new(admission.before(routes), site, refusal)
 }

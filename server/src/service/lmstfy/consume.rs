@@ -16,6 +16,7 @@ use super::stored::{self, Expires};
 use super::target::Target;
 use super::{Lmstfy, Shared};
 use crate::service::peers::{Handout, Peer, TooManyTakes};
+use crate::service::request_context::RequestContext;
 
 const COUNT_MAX: u32 = 100;
 const TTR_SECONDS: u32 = 120;
@@ -58,15 +59,14 @@ pub(super) async fn consume(
 ) -> Result<Response, Refusal> {
     let (parts, _) = request.into_parts();
     let wanted = Wanted::read(&target, &Query::of(parts.uri.query()))?;
-    let peer = lmstfy.app.peers.of(&parts);
-    let client = peer.client(&parts.headers);
+    let RequestContext { peer, client, .. } = &**RequestContext::of(&parts.extensions);
     let waits = || client.map(|client| lmstfy.app.peers.waits(client)).transpose().map_err(too_many);
     let _waiting = match (wanted.wait.is_zero(), &target.caller) {
         (true, _) => None,
         (false, None) => Some((waits()?, None)),
         (false, Some(caller)) => Some((waits()?, caller.waits()?)),
     };
-    let (jobs, handout) = taken(&lmstfy, &peer, &wanted).await?;
+    let (jobs, handout) = taken(&lmstfy, peer, &wanted).await?;
     if jobs.is_empty() {
         return Err(Refusal::message(StatusCode::NOT_FOUND, "no job available"));
     }

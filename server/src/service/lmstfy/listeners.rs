@@ -2,18 +2,18 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::response::{IntoResponse, Response};
 
-use super::admin::{Accounts, admin_router};
+use super::admin::{Accounts, administrators};
 use super::answer::Refusal;
-use super::{Lmstfy, LmstfyOptions, router};
+use super::{Lmstfy, LmstfyOptions, clients};
 use crate::failure::Failure;
 use crate::service::access::Access;
 use crate::service::app::App;
 use crate::service::listener::Listener;
 use crate::service::origins::Origins;
 use crate::service::peers::Crowded;
+use crate::service::reception::Reception;
 use crate::service::registry::Registry;
 use crate::service::site::Site;
 use crate::service::tls::Tls;
@@ -68,15 +68,15 @@ impl LmstfyListeners {
         self,
         app: &Arc<App>,
         registry: Arc<Registry>,
-    ) -> io::Result<Vec<(Listener, Router)>> {
+    ) -> io::Result<Vec<(Listener, Reception)>> {
         let lmstfy = Lmstfy::new(Arc::clone(app), registry, self.access, self.accounts, self.is_open)?;
         let clients = self.clients.map(|(listener, site)| {
             tracing::info!("lmstfy's API is on {listener}");
-            (listener, router(&lmstfy, site))
+            (listener, clients(&lmstfy, site))
         });
         let administrators = self.administrators.map(|(listener, site)| {
             tracing::info!("lmstfy's admin API is on {listener}");
-            (listener, admin_router(&lmstfy, site))
+            (listener, administrators(&lmstfy, site))
         });
         Ok(clients.into_iter().chain(administrators).collect())
     }

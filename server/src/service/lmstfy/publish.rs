@@ -148,7 +148,7 @@ pub(super) async fn bulk(
 
 fn taken_apart(lmstfy: &Lmstfy, request: Request) -> (HeaderMap, Query, Inbound) {
     let (parts, body) = request.into_parts();
-    let inbound = Inbound::of(&parts, body, &lmstfy.app.peers, lmstfy.app.patience);
+    let inbound = Inbound::of(&parts, body, lmstfy.app.patience);
     (parts.headers, Query::of(parts.uri.query()), inbound)
 }
 

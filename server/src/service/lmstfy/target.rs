@@ -12,7 +12,7 @@ use super::answer::Refusal;
 use super::query::Query;
 use super::tokens::{self, Named};
 use super::{Lmstfy, Shared, throttle};
-use crate::service::access;
+use crate::service::request_context::RequestContext;
 use crate::service::tokens::Caller;
 
 const NAME_BYTES: usize = 255;
@@ -97,8 +97,8 @@ pub(super) async fn enter(
     if let Some(scopes) = rules.scopes.filter(|_| !lmstfy.is_open) {
         target.caller = tokens::admit(&lmstfy, &target, token, scopes).await?;
     }
-    if let Some(name) = target.caller.as_ref().and_then(Caller::name) {
-        access::note_token(&request, name);
+    if let Some(caller) = &target.caller {
+        RequestContext::of(request.extensions()).note_caller(caller.clone());
     }
     let bytes = request.body().size_hint().lower();
     let _under_way = target.caller.as_ref().map(|caller| caller.requests(bytes)).transpose()?;

@@ -4,12 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use ::metrics::{Counter, Histogram, Unit, counter, describe_counter, describe_histogram, histogram};
-use axum::extract::{MatchedPath, Request, State};
 use axum::http::{Method, StatusCode};
-use axum::middleware::Next;
-use axum::response::Response;
-
-use crate::service::access;
 
 const REQUESTS: &str = "delayline_http_requests_total";
 const SECONDS: &str = "delayline_http_request_seconds";
@@ -38,34 +33,39 @@ pub(super) fn describe() {
     describe_histogram!(SECONDS, Unit::Seconds, "From a request to the beginning of its answer.");
 }
 
-/// Counts and measures every answer.
-pub(crate) async fn count(
-    State(meters): State<Arc<RequestMeters>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let method = known(request.method());
-    let route = request.extensions().get::<MatchedPath>().cloned();
-    if let Some(route) = &route {
-        access::note_route(&request, route);
-    }
-    let begun = Instant::now();
-    let response = next.run(request).await;
-    let route = route.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
-    meters.count(route, method, response.status(), begun.elapsed(), meters.now_ms());
-    response
-}
-
 impl RequestMeters {
     pub(crate) fn new() -> Arc<RequestMeters> {
         Arc::new(RequestMeters { begun: Instant::now(), routes: RwLock::default() })
     }
 
-    fn now_ms(&self) -> u64 {
-        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+    /// Callers may make methods up, but no series by that.
+    pub(crate) fn known(method: &Method) -> &'static str {
+        match *method {
+            Method::GET => "GET",
+            Method::HEAD => "HEAD",
+            Method::POST => "POST",
+            Method::PUT => "PUT",
+            Method::PATCH => "PATCH",
+            Method::DELETE => "DELETE",
+            Method::OPTIONS => "OPTIONS",
+            _ => "other",
+        }
     }
 
-    fn count(&self, route: &str, method: &'static str, status: StatusCode, took: Duration, now_ms: u64) {
+    /// Counts and measures an answer to a request by a [known](RequestMeters::known) method that has begun then.
+    pub(crate) fn count(
+        &self,
+        route: Option<&str>,
+        method: &'static str,
+        status: StatusCode,
+        begun: Instant,
+    ) {
+        let now = Instant::now();
+        let now_ms = u64::try_from((now - self.begun).as_millis()).unwrap_or(u64::MAX);
+        self.add(route.unwrap_or(UNMATCHED), method, status, now - begun, now_ms);
+    }
+
+    fn add(&self, route: &str, method: &'static str, status: StatusCode, took: Duration, now_ms: u64) {
         let is_counted = {
             let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
             let meter =
@@ -114,20 +114,6 @@ impl RequestMeter {
     }
 }
 
-/// Callers may make methods up, but no series by that.
-fn known(method: &Method) -> &'static str {
-    match *method {
-        Method::GET => "GET",
-        Method::HEAD => "HEAD",
-        Method::POST => "POST",
-        Method::PUT => "PUT",
-        Method::PATCH => "PATCH",
-        Method::DELETE => "DELETE",
-        Method::OPTIONS => "OPTIONS",
-        _ => "other",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use metrics_exporter_prometheus::PrometheusBuilder;
@@ -141,7 +127,7 @@ mod tests {
         let meters = RequestMeters::new();
         let count = |now_ms| {
             let took = Duration::from_millis(1);
-            let count = || meters.count("/a", "GET", StatusCode::OK, took, now_ms);
+            let count = || meters.add("/a", "GET", StatusCode::OK, took, now_ms);
             ::metrics::with_local_recorder(&recorder, count);
         };
         count(0);
@@ -153,7 +139,7 @@ mod tests {
         // Whoever counted here last is another recorder, to which a series leads that was opened before.
         let other = PrometheusBuilder::new().build_recorder();
         let count_there = |now_ms| {
-            let count = || meters.count("/a", "GET", StatusCode::OK, Duration::ZERO, now_ms);
+            let count = || meters.add("/a", "GET", StatusCode::OK, Duration::ZERO, now_ms);
             ::metrics::with_local_recorder(&other, count);
             other.handle().render().contains("requests_total{")
         };

@@ -1,4 +1,4 @@
-use super::Peers;
+use super::{Peer, Peers};
 use crate::service::client_address::ClientAddress;
 use crate::service::rate::{Buckets, Exceeded, RateLimit};
 
@@ -47,7 +47,7 @@ impl Peers {
     }
 
     /// A client makes a request whose body is said to have so many bytes, or of unknown length, which counts once it
-    /// [is sent](Peers::sends).
+    /// [is sent](Peer::sends).
     pub(crate) fn asks(&self, client: ClientAddress, announced: u64) -> Result<(), TooFast> {
         let Rates { requests, body_bytes } = &self.rates;
         if let Some(metered) = requests {
@@ -58,10 +58,12 @@ impl Peers {
         }
         Ok(())
     }
+}
 
+impl Peer {
     /// A client sends so many bytes of a body whose length it did not say.
     pub(crate) fn sends(&self, client: ClientAddress, bytes: u64) {
-        if let Some(Metered { limit, clients }) = &self.rates.body_bytes {
+        if let Some(Metered { limit, clients }) = &self.peers.rates.body_bytes {
             clients.charge(client.counted(), *limit, bytes);
         }
     }

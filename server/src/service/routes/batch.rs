@@ -31,14 +31,14 @@ pub(super) async fn publish(
     InPath(queue): InPath<QueueName>,
     Said(options): Said,
     headers: HeaderMap,
-    Sender(peer): Sender,
+    Sender(context): Sender,
     body: Inbound,
 ) -> Result<Response, Rejection> {
     options.finish()?;
     let headers = headers_of(&headers);
     let trace = trace(&headers);
     match Form::of(&headers)? {
-        Form::Lines => Ok(streamed(app, peer, queue, trace, body)),
+        Form::Lines => Ok(streamed(app, Arc::clone(&context.peer), queue, trace, body)),
         Form::Array => {
             let (batch, drafts) = Batch::read(&body.json().await?, trace.as_ref())?;
             Ok(respond(batch.answer(app.publish_all(&queue, drafts).await?)))

@@ -27,7 +27,7 @@ pub(super) async fn publish(
         let options = Options::new(parts.uri.query().unwrap_or_default(), &headers)?;
         Publish::read(queue, options, &headers)?
     };
-    let body = Inbound::of(&parts, body, &app.peers, app.patience);
+    let body = Inbound::of(&parts, body, app.patience);
     let body = body.whole(app.max_payload.bytes).await;
     let body = body.map_err(|unread| unread.problem(|| app.max_payload.exceeded()))?;
     let draft = publish.with_body(draft, body)?;

@@ -7,7 +7,7 @@ use delayline_http::{Delivered, Options, Problem, named};
 use delayline_tokio::{QueueName, Span};
 
 use super::options::Said;
-use super::sender::{Client, Sender};
+use super::sender::Sender;
 use crate::service::app::Shared;
 use crate::service::body::Empty;
 use crate::service::peers::{Handout, TooManyTakes};
@@ -26,8 +26,7 @@ pub(super) async fn take(
     State(app): State<Shared>,
     caller: Caller,
     Said(mut options): Said,
-    Sender(peer): Sender,
-    Client(client): Client,
+    Sender(context): Sender,
     _: Empty,
 ) -> Result<Response, Rejection> {
     let queues = queues(&mut options)?;
@@ -39,14 +38,14 @@ pub(super) async fn take(
     let _waiting = match wait.0 {
         0 => None,
         _ => Some((
-            client.map(|client| app.peers.waits(client)).transpose().map_err(too_many)?,
+            context.client.map(|client| app.peers.waits(client)).transpose().map_err(too_many)?,
             caller.waits()?,
         )),
     };
     let taking = app.client.take(queues).count(count);
     let taking = taking.wait(Duration::from_millis(wait.0)).lease(Duration::from_millis(lease.0));
     let jobs = tokio::select! { biased;
-        () = peer.gone() => Vec::new(),
+        () = context.peer.gone() => Vec::new(),
         jobs = taking.into_future() => jobs?,
         () = app.closing() => Vec::new(),
     };
@@ -56,7 +55,7 @@ pub(super) async fn take(
     let leases = jobs.iter().map(|job| job.lease.clone()).collect();
     let handout = Handout::new(app.client.clone(), leases);
     let written = serde_json::to_vec(&jobs.into_iter().collect::<Delivered>()).map_err(Problem::broken)?;
-    let body = peer.body_of(written.into(), handout);
+    let body = context.peer.body_of(written.into(), handout);
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 

@@ -132,3 +132,22 @@ async fn tokens_of_the_other_api_are_let_in_for_what_they_are_for() {
     // lmstfy's own token goes on.
     assert_eq!(lmstfy.ask("GET", "/api/ns/q", "").await.status, 200);
 }
+
+#[tokio::test]
+async fn a_client_that_asks_too_often_is_told_so() {
+    let lmstfy = Lmstfy::with(&["--client-requests", "1/s burst 5"]).await;
+    let mut published = 0;
+    let refused = loop {
+        let reply = lmstfy.ask("PUT", "/api/ns/q", "1").await;
+        if reply.status != 201 {
+            break reply;
+        }
+        published += 1;
+        assert!(published < 20, "none is refused");
+    };
+    assert_eq!(refused.status, 429, "{refused:?}");
+    assert!(
+        refused.body.starts_with(r#"{"error":""#) && refused.body.contains("--client-requests"),
+        "{refused:?}"
+    );
+}

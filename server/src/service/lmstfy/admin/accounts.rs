@@ -1,7 +1,6 @@
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -11,7 +10,7 @@ use delayline_http::BearerToken;
 use super::super::Shared;
 use crate::failure::Failure;
 use crate::service::audit::Act;
-use crate::service::peers::Peer;
+use crate::service::request_context::RequestContext;
 
 const SCHEME: &str = "basic ";
 
@@ -80,12 +79,12 @@ pub(super) async fn check(State(lmstfy): State<Shared>, request: Request, next: 
         return (StatusCode::UNAUTHORIZED, realm).into_response();
     };
     let act = (request.method() != Method::GET).then(|| {
-        let client = request.extensions().get::<Arc<Peer>>().and_then(|peer| peer.client(request.headers()));
+        let context = RequestContext::of(request.extensions());
         // The path may hold a token; its route and its namespace do not.
-        let route = request.extensions().get().map_or("", MatchedPath::as_str);
+        let route = context.route().unwrap_or_default();
         let namespace = request.uri().path().split('/').nth(2).unwrap_or_default();
         let path = route.replace("{namespace}", namespace);
-        Act::of_lmstfy(request.method().as_str(), path, account, client)
+        Act::of_lmstfy(request.method().as_str(), path, account, context.client)
     });
     let response = next.run(request).await;
     if let Some(act) = act {

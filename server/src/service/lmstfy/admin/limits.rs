@@ -89,7 +89,7 @@ fn key(params: &RawPathParams) -> Result<String, Refusal> {
 /// The limiter in a body, or what is answered to one that cannot be.
 async fn read(lmstfy: &Lmstfy, request: Request) -> Result<Result<Limiter, Response>, Refusal> {
     let (parts, body) = request.into_parts();
-    let body = Inbound::of(&parts, body, &lmstfy.app.peers, lmstfy.app.patience).whole(DOCUMENT_BYTES).await;
+    let body = Inbound::of(&parts, body, lmstfy.app.patience).whole(DOCUMENT_BYTES).await;
     let body = body.map_err(|unread| Refusal::unread(unread, "body too large"))?;
     let limiter: Limiter = match serde_json::from_slice(&body) {
         Ok(limiter) => limiter,

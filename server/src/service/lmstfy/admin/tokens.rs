@@ -53,7 +53,7 @@ pub(super) async fn make(
     let (parts, body) = request.into_parts();
     let is_form = parts.headers.get(header::CONTENT_TYPE);
     let is_form = is_form.is_some_and(|value| value.as_bytes().starts_with(FORM.as_bytes()));
-    let body = Inbound::of(&parts, body, &lmstfy.app.peers, lmstfy.app.patience).whole(DOCUMENT_BYTES).await;
+    let body = Inbound::of(&parts, body, lmstfy.app.patience).whole(DOCUMENT_BYTES).await;
     let body = body.map_err(|unread| Refusal::unread(unread, "body too large"))?;
     let query = Query::of(parts.uri.query());
     let form = Query::of(str::from_utf8(&body).ok().filter(|_| is_form));
