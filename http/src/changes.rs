@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::draft::due;
-use crate::{Problem, Response, Time, Written, items, outcome};
+use crate::{Object, Problem, Response, Time, Written, items, outcome};
 
 /// `DELETE queues/{queue}/jobs`: takes waiting jobs away.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl CancelMany {
         let unread = |error| {
             Problem::bad("bad_json", format!("the body cannot be read: {error}: write {{\"ids\": [\"…\"]}}"))
         };
-        let Ids { ids } = serde_json::from_slice(body).map_err(unread)?;
+        let Ids { ids } = Object::read(body).map_err(unread)?;
         let mut named = Vec::new();
         let read = items(ids.get().as_bytes(), unread)?.into_iter().map(|id| {
             let Written(id): Written<JobId> =
@@ -110,7 +110,8 @@ impl RescheduleMany {
         };
         let mut moved = Vec::new();
         let read = items(body, unlisted)?.into_iter().map(|item| {
-            let Move { id, delay, at } = serde_json::from_str(item.get()).map_err(|error| not_one(&error))?;
+            let Move { id, delay, at } =
+                Object::read(item.get().as_bytes()).map_err(|error| not_one(&error))?;
             let due = due(delay.map(|delay| delay.0), at.map(|at| at.0))?;
             let due = due.ok_or_else(|| {
                 Problem::bad("bad_due", format!("no time is said for {}: give delay or at", id.0))

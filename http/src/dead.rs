@@ -4,7 +4,7 @@ use delayline_core::JobId;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{Problem, Response, Written, items};
+use crate::{Object, Problem, Response, Written, items};
 
 /// Which dead letters a body names.
 #[derive(Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Dead {
     pub fn read(body: &[u8]) -> Result<Dead, Problem> {
         const WANTED: &str = "write {\"ids\": [\"…\"]} or {\"all\": true}";
         let unread = |error| Problem::bad("bad_json", format!("the body cannot be read: {error}: {WANTED}"));
-        match serde_json::from_slice(body).map_err(unread)? {
+        match Object::read(body).map_err(unread)? {
             Which { ids: None, all: true } => Ok(Dead::All),
             Which { ids: Some(ids), all: false } if ids.get() != "[]" => {
                 let ids = items(ids.get().as_bytes(), unread)?;

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::push::QueuePush;
-use crate::{Problem, Written};
+use crate::{Object, Problem, Written};
 
 /// A queue's config as JSON: what is left out has its default.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ pub struct Document {
     #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::text::ForwardText>))]
     forward: Option<Written<Forward>>,
     /// How its jobs are pushed to a URL; they are not unless said.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "Object::within_option")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<QueuePush>))]
     push: Option<Box<QueuePush>>,
     /// How jobs are pushed in words of another version: shown, but not written back.
@@ -84,7 +84,7 @@ impl Document {
 
     /// Reads a whole config.
     pub fn read(json: &[u8]) -> Result<QueueConfig, Problem> {
-        let document: Document = serde_json::from_slice(json)
+        let document: Document = Object::read(json)
             .map_err(|error| Problem::bad("bad_config", format!("the body is not a config: {error}")))?;
         if document.attempts.is_some_and(|attempts| !(1..=999).contains(&attempts)) {
             return Err(Problem::bad("bad_config", "attempts must be 1 to 999"));

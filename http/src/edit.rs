@@ -9,7 +9,7 @@ use crate::draft::due;
 use crate::item::HEADERS_BYTES;
 use crate::jobs::{leased, no_such_job};
 use crate::payload::Encoding;
-use crate::{Problem, Reschedule, Response, Time, Written};
+use crate::{Object, Problem, Reschedule, Response, Time, Written};
 
 /// `PATCH queues/{queue}/jobs/{id}`: changes what the body names of a waiting job.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ struct Edited<'a> {
 impl Patch {
     /// Reads the body; the options are to be none.
     pub fn read(queue: QueueName, id: JobId, body: &[u8]) -> Result<Patch, Problem> {
-        let named: Named<'_> = serde_json::from_slice(body).map_err(|error| {
+        let named: Named<'_> = Object::read(body).map_err(|error| {
             Problem::bad("bad_json", format!("the body cannot be read: {error}: write {WANTED}"))
         })?;
         let due = due(named.delay.map(|delay| delay.0), named.at.map(|at| at.0))?;

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::draft::due;
 use crate::payload::Encoding;
-use crate::{Draft, Problem, Time, Written};
+use crate::{Draft, Object, Problem, Time, Written};
 
 /// A job of a batch.
 #[derive(Deserialize)]
@@ -102,7 +102,7 @@ pub struct Outcome {
 
 /// Reads a job of a batch, which belongs to the trace of its request.
 pub fn read(json: &[u8], trace: Option<&Trace>) -> Result<Draft, Problem> {
-    let item: Item = serde_json::from_slice(json)
+    let item: Item = Object::read(json)
         .map_err(|error| Problem::bad("bad_item", format!("this is not a job: {error}")))?;
     Ok(Draft {
         body: item.encoding.decode(item.payload)?,
@@ -138,7 +138,7 @@ pub(crate) fn is_described(body: &[u8]) -> bool {
         return false;
     }
     // It is read no further than to the first field that a job of a batch has not.
-    let Ok(item) = serde_json::from_slice::<Item>(body) else { return false };
+    let Ok(item) = Object::<Item>::read(body) else { return false };
     let Item { payload: _, encoding, content_type, id, replace, delay, at, attempts, backoff, ttl, headers } =
         item;
     encoding != Encoding::default()

@@ -2,7 +2,7 @@ use delayline_core::{Ask, CancelOutcome, Due, Inspected, JobId, QueueName, Resch
 use serde::{Deserialize, Serialize};
 
 use crate::draft::due;
-use crate::{Kept, Options, Problem, Response, Time, Written};
+use crate::{Kept, Object, Options, Problem, Response, Time, Written};
 
 /// `GET queues/{queue}/jobs/{id}`: shows a job.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ impl Reschedule {
     /// Reads the body; the options are to be none.
     pub fn read(queue: QueueName, id: JobId, body: &[u8]) -> Result<Reschedule, Problem> {
         const WANTED: &str = "write {\"delay\": \"5s\"} or {\"at\": \"2026-11-21T10:00:05Z\"}";
-        let Wanted { delay, at } = serde_json::from_slice(body).map_err(|error| {
+        let Wanted { delay, at } = Object::read(body).map_err(|error| {
             Problem::bad("bad_json", format!("the body cannot be read: {error}: {WANTED}"))
         })?;
         match due(delay.map(|delay| delay.0), at.map(|at| at.0))? {

@@ -24,6 +24,7 @@ pub mod item;
 mod items;
 mod job;
 mod jobs;
+mod object;
 #[cfg(feature = "openapi")]
 pub mod openapi;
 mod options;
@@ -56,6 +57,7 @@ pub use headers::Headers;
 pub use items::items;
 pub use job::{Delivered, JobPage, JobState, Kept, Taken, joined, state};
 pub use jobs::{Cancel, Inspect, Reschedule};
+pub use object::Object;
 pub use options::Options;
 pub use payload::{essence, is_json, is_unstated};
 pub use problem::Problem;

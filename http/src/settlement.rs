@@ -4,7 +4,7 @@ use delayline_core::{Lease, Reason, SettleOutcome, Span, UnixMs, Verdict, Verdic
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{Options, Problem, Response, Time, Written, items, outcome};
+use crate::{Object, Options, Problem, Response, Time, Written, items, outcome};
 
 /// A verdict on one lease, but for its body.
 #[derive(Debug)]
@@ -135,7 +135,7 @@ impl Settle {
             let detail = "options are in the query and in the body: give them in one of both";
             return Err(Problem::bad("bad_option", detail));
         }
-        let terms = serde_json::from_slice(body).map_err(|error| {
+        let terms = Object::read(body).map_err(|error| {
             let wanted = match kind {
                 VerdictKind::Nack => "{\"reason\": \"…\", \"delay\": \"5s\"}, or less of it",
                 VerdictKind::Snooze => "{\"delay\": \"5s\"}",
@@ -204,7 +204,7 @@ impl Outcome {
 }
 
 fn read_item(item: &RawValue) -> Result<(Lease, Verdict), Problem> {
-    let item: Item = serde_json::from_str(item.get())
+    let item: Item = Object::read(item.get().as_bytes())
         .map_err(|error| Problem::bad("bad_item", format!("this settles nothing: {error}")))?;
     let verdict = verdict(item.verdict.into(), Terms { delay: item.delay, reason: item.reason })?;
     Ok((item.lease.0, verdict))

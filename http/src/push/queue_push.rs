@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{OwnUrls, Rate, Targets, Url, UrlError};
-use crate::Written;
+use crate::{Object, Written};
 
 const ANY_HTTPS: &str = "*";
 const CONCURRENCY: u16 = 50;
@@ -110,7 +110,7 @@ impl QueuePush {
     /// Reads and checks the text of a config.
     pub fn read(text: &str) -> Result<QueuePush, QueuePushError> {
         let push: QueuePush =
-            serde_json::from_str(text).map_err(|error| QueuePushError::Json(error.to_string()))?;
+            Object::read(text.as_bytes()).map_err(|error| QueuePushError::Json(error.to_string()))?;
         push.validate()?;
         Ok(push)
     }

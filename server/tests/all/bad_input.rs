@@ -1,7 +1,7 @@
 use reqwest::Method;
 use serde_json::json;
 
-use crate::service::{Answer, Service, bind, send};
+use crate::service::{Answer, Service, bind, send, text};
 
 async fn post_with(service: &Service, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     let mut request = service.request(Method::POST, path);
@@ -225,4 +225,36 @@ async fn a_service_that_others_can_reach_must_be_wanted() {
     assert!(bind(&["--listen", "0.0.0.0:0", "--insecure"]).await.is_ok());
     let refused = bind(&["--max-payload", "17MiB"]).await.err().unwrap();
     assert!(refused.to_string().contains("must be 1B to 16MiB"), "{refused}");
+}
+
+/// serde alone would take an array for an object, and its elements for the fields in some order.
+#[tokio::test]
+async fn an_array_is_no_object_whatever_the_body_is_about() {
+    let service = Service::start().await;
+    service.publish("q", "a").await;
+    for (method, path, body) in [
+        (Method::PUT, "/v1/queues/q/config", "[3]"),
+        (Method::PUT, "/v1/queues/q/config", r#"{"push": ["https://example.org"]}"#),
+        (Method::PATCH, "/v1/queues/q/config", r#"{"push": ["https://example.org"]}"#),
+        (Method::PATCH, "/v1/queues/q/jobs/a", r#"["5s"]"#),
+        (Method::DELETE, "/v1/queues/q/jobs", r#"[["a"]]"#),
+        (Method::POST, "/v1/queues/q/dead/requeue", "[null, true]"),
+        (Method::POST, "/v1/queues/q/dead/purge", "[null, true]"),
+        (Method::PUT, "/v1/namespaces/n", "[1]"),
+        (Method::POST, "/v1/tokens", r#"[["read"]]"#),
+        (Method::POST, "/v1/tokens", r#"{"scopes": ["read"], "limits": ["1/s"]}"#),
+    ] {
+        let answer = send(service.request(method, path).body(body)).await;
+        assert_eq!(answer.status, 400, "{path} {body}: {answer:?}");
+        assert!(text(&answer.json["detail"]).contains("expected an object"), "{path} {body}: {answer:?}");
+    }
+    for (method, path, body) in [
+        (Method::POST, "/v1/queues/q/batch", "[[1]]"),
+        (Method::PATCH, "/v1/queues/q/jobs", r#"[["a", "5s"]]"#),
+        (Method::POST, "/v1/leases/settle", r#"[["lease", "ack"]]"#),
+    ] {
+        let answer = send(service.request(method, path).body(body)).await;
+        let detail = text(&answer.json["results"][0]["detail"]);
+        assert!(detail.contains("expected an object"), "{path} {body}: {answer:?}");
+    }
 }

@@ -1,4 +1,4 @@
-use delayline_http::Problem;
+use delayline_http::{Object, Problem};
 use delayline_tokio::{Namespace, QueueName};
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub(crate) struct Ceilings {
 
 impl Ceilings {
     pub(crate) fn read(json: &[u8]) -> Result<Ceilings, Problem> {
-        let ceilings: Ceilings = serde_json::from_slice(json).map_err(|error| {
+        let ceilings: Ceilings = Object::read(json).map_err(|error| {
             let detail = format!(
                 "the body limits no namespace: {error}: write {{\"max_queues\": 100, \"max_jobs\": 1000000, \
                  \"max_bytes\": 1073741824}}"

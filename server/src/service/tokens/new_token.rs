@@ -1,4 +1,4 @@
-use delayline_http::{Problem, Scope, Time, Written};
+use delayline_http::{Object, Problem, Scope, Time, Written};
 use delayline_tokio::{Span, UnixMs};
 use serde::Deserialize;
 
@@ -17,12 +17,13 @@ pub(crate) struct NewToken {
     pub(crate) description: String,
     pub(crate) expires_in: Option<Written<Span>>,
     pub(crate) expires: Option<Written<Time>>,
+    #[serde(deserialize_with = "Object::within")]
     pub(crate) limits: TokenLimits,
 }
 
 impl NewToken {
     pub(crate) fn read(json: &[u8]) -> Result<NewToken, Problem> {
-        serde_json::from_slice(json).map_err(|error| {
+        Object::read(json).map_err(|error| {
             let detail = format!(
                 "the body describes no token: {error}: write {{\"scopes\": [\"publish\"], \"queues\": [\"shop~*\"], \
                  \"expires_in\": \"90d\", \"description\": \"…\"}}"

@@ -1,6 +1,7 @@
 use axum::extract::{RawPathParams, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
+use delayline_http::Object;
 use delayline_http::body::DOCUMENT_BYTES;
 use serde::Serialize;
 use serde_json::json;
@@ -91,7 +92,7 @@ async fn read(lmstfy: &Lmstfy, request: Request) -> Result<Result<Limiter, Respo
     let (parts, body) = request.into_parts();
     let body = Inbound::of(&parts, body, lmstfy.app.patience).whole(DOCUMENT_BYTES).await;
     let body = body.map_err(|unread| Refusal::unread(unread, "body too large"))?;
-    let limiter: Limiter = match serde_json::from_slice(&body) {
+    let limiter: Limiter = match Object::read(&body) {
         Ok(limiter) => limiter,
         Err(why) => {
             let error = json!({ "error": { "detail": why.to_string() } });
