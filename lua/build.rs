@@ -15,7 +15,7 @@ include!("src/table.rs");
 
 fn main() -> io::Result<()> {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo says where to write"));
-    fs::create_dir_all(out.join("lib"))?;
+    fs::create_dir_all(out.join("lib/plain"))?;
     for (name, parts) in SCRIPTS {
         let mut source = String::new();
         for file in parts.iter().chain([name]) {

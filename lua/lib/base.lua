@@ -64,7 +64,7 @@ local function call(command, key, ...)
 end
 
 local function clock()
-  us = read_clock()
+  us = us or read_clock()
   now = math.floor(us / 1000)
 end
 

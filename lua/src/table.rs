@@ -1,9 +1,9 @@
 // The scripts: what each is for, its constant, its file, and the shared parts that come before it. The crate makes
 // constants of this table, and the build script what they hold.
 scripts! {
-    "Accepts jobs." PUBLISH "publish": "base" "meta" "state" "agenda" "changes" "session" "sweep";
-    "Grants leases." RESERVE "reserve": "base" "meta" "state" "agenda" "changes" "lease" "reap" "sift" "session" "sweep";
-    "Ends leases with verdicts." SETTLE "settle": "base" "meta" "state" "agenda" "changes" "lease";
+    "Accepts jobs." PUBLISH "publish": "put" "plain/publish" "base" "rest" "meta" "state" "agenda" "changes" "session" "sweep";
+    "Grants leases." RESERVE "reserve": "put" "plain/reserve" "base" "rest" "meta" "state" "agenda" "changes" "lease" "reap" "sift" "session" "sweep";
+    "Ends leases with verdicts." SETTLE "settle": "put" "plain/settle" "base" "rest" "meta" "state" "agenda" "changes" "lease";
     "Renews leases." EXTEND "extend": "base" "meta" "state" "agenda" "changes";
     "Takes waiting jobs away." CANCEL "cancel": "base" "meta" "state" "agenda" "changes" "session" "sweep";
     "Gives waiting jobs another due time." RESCHEDULE "reschedule": "base" "meta" "state" "agenda" "changes" "session" "sweep";

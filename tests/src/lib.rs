@@ -18,6 +18,7 @@ mod measure;
 mod meter;
 mod patch;
 mod pipeline;
+pub mod plain;
 mod poll;
 mod process;
 mod random;

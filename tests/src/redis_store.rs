@@ -57,14 +57,19 @@ impl RedisStore {
                 patched.push((script, script.written().to_owned()));
             }
         }
-        self.planted = patched
-            .into_iter()
-            .map(|(script, source)| {
-                let source = metered(&source);
-                let sha1 = shown(&self.connection.ask(&["SCRIPT", "LOAD", &source]));
-                Planted { script, sha1, source }
-            })
-            .collect();
+        self.run_instead(patched.into_iter().map(|(script, source)| (script, metered(&source))));
+    }
+
+    /// The server runs these sources in the place of these scripts from now on.
+    ///
+    /// # Panics
+    /// If the connection is lost.
+    pub fn run_instead(&mut self, sources: impl IntoIterator<Item = (&'static Script, String)>) {
+        let planted = sources.into_iter().map(|(script, source)| {
+            let sha1 = shown(&self.connection.ask(&["SCRIPT", "LOAD", &source]));
+            Planted { script, sha1, source }
+        });
+        self.planted = planted.collect();
     }
 
     /// Carries out a command at `time`, or by the server's own clock.

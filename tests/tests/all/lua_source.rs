@@ -8,7 +8,7 @@ const KEYWORDS: [&str; 21] = [
 ];
 const GLOBALS: [&str; 10] =
     ["KEYS", "ARGV", "redis", "string", "table", "math", "tonumber", "ipairs", "unpack", "type"];
-/// Names that always hold text.
+/// Names that always hold text, beside all that end in `_text`.
 const TEXTS: [&str; 9] = ["tag", "queue", "engine", "score", "ext", "reason", "answer", "letters", "]"];
 /// Functions that return text.
 const MAKE_TEXT: [&str; 5] = ["num", "format", "concat", "sub", "rep"];
@@ -61,7 +61,7 @@ pub(crate) fn joined(source: &str) -> Vec<String> {
 fn is_text_before(tokens: &[Token]) -> bool {
     match tokens.last() {
         Some(Token::Text) => true,
-        Some(Token::Name(name)) => TEXTS.contains(&name.as_str()),
+        Some(Token::Name(name)) => is_text(name),
         Some(Token::Sign(sign)) if sign == ")" => {
             called(tokens).is_some_and(|name| MAKE_TEXT.contains(&name))
         }
@@ -79,10 +79,14 @@ fn is_text_after(tokens: &[Token]) -> bool {
         Some(Token::Name(first)) => {
             let fields = tokens[1..].chunks(2).take_while(|pair| pair[0] == sign("."));
             let last = fields.filter_map(|pair| name(pair.get(1)?)).last().unwrap_or(first);
-            TEXTS.contains(&last) || MAKE_TEXT.contains(&last) || first == "ARGV"
+            is_text(last) || MAKE_TEXT.contains(&last) || first == "ARGV"
         }
         _ => false,
     }
+}
+
+fn is_text(name: &str) -> bool {
+    TEXTS.contains(&name) || name.ends_with("_text")
 }
 
 /// The name of the function whose call ends here.

@@ -17,6 +17,7 @@ mod link;
 mod lua_source;
 mod mirror;
 mod outage;
+mod plain;
 mod planted;
 mod readme;
 mod replace;

@@ -38,42 +38,42 @@ fn publishing() -> Vec<Scenario> {
             born(rig);
             rig.publish(batch("new", 100, LATER))
         }),
-        scenario!("publish" "first of a queue" 11 true, |rig| rig.publish(batch("new", 1, LATER))),
+        scenario!("publish" "first of a queue" 12 true, |rig| rig.publish(batch("new", 1, LATER))),
         scenario!("publish" "due, wakes one" 11 true, |rig| {
             born(rig);
             waits(rig);
             rig.publish(batch("new", 100, NOW))
         }),
-        scenario!("publish" "expiring and large" 13 true, |rig| {
+        scenario!("publish" "expiring and large" 14 true, |rig| {
             born(rig);
             let mut jobs = batch("new", 2, Due::After { ms: 1_000 });
             jobs[0].ttl_ms = 60_000;
             jobs[1].record = crate::rig::record(&[b'x'; 5_000]);
             rig.publish(jobs)
         }),
-        scenario!("publish" "replaces" 10 true, |rig| {
+        scenario!("publish" "replaces" 11 true, |rig| {
             let first = rig.publish(batch("new", 100, NOW));
             rig.run(&first);
             rig.publish(replacing(batch("new", 100, LATER)))
         }),
-        scenario!("publish" "replaces delivered, expiring and large" 15 true, |rig| {
+        scenario!("publish" "replaces delivered, expiring and large" 16 true, |rig| {
             delivered_expiring_and_large(rig);
             let mut jobs = batch("job", 3, Due::After { ms: 1_000 });
             jobs[0].record = crate::rig::record(&[b'x'; 5_000]);
             jobs[1].ttl_ms = 60_000;
             rig.publish(replacing(jobs))
         }),
-        scenario!("publish" "replaces what is held" 6 true, |rig| {
+        scenario!("publish" "replaces what is held" 7 true, |rig| {
             rig.granted(10);
             rig.publish(replacing(batch("job", 10, LATER)))
         }),
-        scenario!("publish" "duplicates" 6 true, |rig| {
+        scenario!("publish" "duplicates" 9 true, |rig| {
             let jobs = batch("new", 10, LATER);
             let first = rig.publish(jobs.clone());
             rig.run(&first);
             rig.publish(jobs)
         }),
-        scenario!("publish" "full" 7 true, |rig| {
+        scenario!("publish" "full" 8 true, |rig| {
             born(rig);
             let config = rig.configure(QueueConfig { max_jobs: Some(1), ..QueueConfig::default() });
             let one = rig.publish(batch("one", 1, LATER));
@@ -81,7 +81,7 @@ fn publishing() -> Vec<Scenario> {
             rig.run(&one);
             rig.publish(batch("new", 10, LATER))
         }),
-        scenario!("publish" "again" 3 false, |rig| {
+        scenario!("publish" "again" 4 false, |rig| {
             let publish = rig.publish(batch("new", 10, LATER));
             rig.run(&publish);
             publish
@@ -91,35 +91,57 @@ fn publishing() -> Vec<Scenario> {
 
 fn reserving() -> Vec<Scenario> {
     vec![
-        scenario!("reserve" "full" 11 true, |rig| {
+        scenario!("reserve" "full" 14 true, |rig| {
+            known(rig);
+            let publish = rig.publish(batch("new", 101, NOW));
+            rig.run(&publish);
+            rig.reserve(100)
+        }),
+        scenario!("reserve" "of few" 12 true, |rig| {
+            known(rig);
+            let publish = rig.publish(batch("new", 17, NOW));
+            rig.run(&publish);
+            rig.reserve(16)
+        }),
+        scenario!("reserve" "of one" 11 true, |rig| {
+            known(rig);
+            let publish = rig.publish(batch("new", 2, NOW));
+            rig.run(&publish);
+            rig.reserve(1)
+        }),
+        scenario!("reserve" "nothing, again and again" 9 true, |rig| {
+            known(rig);
+            rig.reserve(100)
+        }),
+        scenario!("reserve" "full, of a new lane" 12 true, |rig| {
             born(rig);
             let publish = rig.publish(batch("new", 101, NOW));
             rig.run(&publish);
             rig.reserve(100)
         }),
-        scenario!("reserve" "full, nothing left" 11 true, |rig| {
+        scenario!("reserve" "full, nothing left" 12 true, |rig| {
             born(rig);
             let publish = rig.publish(batch("new", 100, NOW));
             rig.run(&publish);
             rig.reserve(100)
         }),
-        scenario!("reserve" "short" 12 true, |rig| {
+        scenario!("reserve" "short" 13 true, |rig| {
             born(rig);
             let publish = rig.publish(batch("new", 50, NOW));
             rig.run(&publish);
             rig.reserve(100)
         }),
-        scenario!("reserve" "empty" 8 true, |rig| {
+        scenario!("reserve" "empty" 9 true, |rig| {
             born(rig);
             rig.reserve(100)
         }),
-        scenario!("reserve" "of ended leases" 17 true, |rig| {
+        scenario!("reserve" "of ended leases" 18 true, |rig| {
             born(rig);
             rig.granted(100);
             rig.advance(LEASE_MS + 1_000);
             rig.reserve(100)
         }),
-        scenario!("reserve" "again" 5 false, |rig| {
+        scenario!("reserve" "again" 6 false, |rig| {
             born(rig);
             let publish = rig.publish(batch("new", 100, NOW));
             rig.run(&publish);
@@ -132,7 +154,7 @@ fn reserving() -> Vec<Scenario> {
             waits(rig);
             rig.reserve(0)
         }),
-        scenario!("reserve" "of what cannot be read" 14 true, |rig| {
+        scenario!("reserve" "of what cannot be read" 15 true, |rig| {
             born(rig);
             let mut jobs = batch("new", 3, NOW);
             jobs[0].record = b"not a record".as_slice().into();
@@ -369,6 +391,14 @@ fn born(rig: &mut Rig) {
     rig.run(&publish);
     let cancel = rig.cancel(vec![crate::rig::id("first")]);
     rig.run(&cancel);
+}
+
+/// The queue exists, and has granted to this engine before.
+fn known(rig: &mut Rig) {
+    born(rig);
+    let reserve = rig.reserve(1);
+    rig.run(&reserve);
+    rig.store.unsubscribe(rig.engine);
 }
 
 /// Waiting jobs: one with a TTL, a large one, and one whose attempt failed.

@@ -10,7 +10,8 @@ use delayline_tests::{Connection, Flavour, Options, RedisServer, words};
 use crate::rig::{Rig, START, batch};
 use crate::scenario::{self, Scenario};
 
-const REMOVES: [&str; 7] = ["zrem", "hdel", "unlink", "zremrangebyscore", "zpopmin", "ping", "select"];
+const REMOVES: [&str; 8] =
+    ["zrem", "hdel", "unlink", "zremrangebyscore", "zremrangebyrank", "zpopmin", "ping", "select"];
 const GROWS: [&str; 8] = ["hset", "zadd", "hincrby", "hsetnx", "set", "rpush", "xadd", "hmset"];
 
 #[test]
@@ -163,7 +164,7 @@ fn a_whole_life_costs_few_calls() {
     let hundred = calls_of_life(100);
     println!("a life in batches of 1: {one} calls; in batches of 100: {hundred} for the batch");
     assert!(one <= 28, "{one}");
-    assert!(hundred <= 30, "{hundred}");
+    assert!(hundred <= 31, "{hundred}");
 }
 
 #[test]
@@ -330,7 +331,7 @@ fn indices(source: &str, name: &str) -> Vec<usize> {
     source.split(name).skip(1).filter_map(|rest| rest.split(']').next()?.parse().ok()).collect()
 }
 
-fn shown(value: &Value) -> String {
+pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         other => format!("{:?}", words(other.clone())),
