@@ -45,6 +45,8 @@ pub(crate) use self::options::{PushOptions, PushSettings};
 const BYTES_MOST: usize = 64 << 20;
 /// The largest body that is pushed: what a service takes at most.
 const BODY_MOST: usize = 16 << 20;
+/// How long it may take until what was given up is given back.
+const GIVEN_BACK_WITHIN: Duration = Duration::from_secs(5);
 /// How many queues that were configured here may wait to be looked at; the others are found a little later.
 const CHANGES_WAITING: usize = 256;
 
@@ -82,6 +84,7 @@ impl Pusher {
             queues: Queues::default(),
             death: Notify::new(),
             changes,
+            claims: watch::Sender::new(0),
             stopping,
             secrets,
             max_body: BODY_MOST,
@@ -104,6 +107,9 @@ impl Pusher {
         if timeout(grace, self.pushing.join_next()).await.is_err() {
             tracing::warn!("pushes were given up: they took over {grace:?} to end");
             self.pushing.shutdown().await;
+            // What that ends in turn ends a little later: until then its jobs are not given back.
+            let mut claims = self.shared.claims.subscribe();
+            let _ = timeout(GIVEN_BACK_WITHIN, claims.wait_for(|claims| *claims == 0)).await;
         }
     }
 }

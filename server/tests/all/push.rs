@@ -134,18 +134,21 @@ async fn with_push_off_nothing_is_pushed() {
 
 #[tokio::test]
 async fn a_service_that_stops_finishes_what_it_has_sent_and_gives_the_rest_back() {
+    const HUNG: usize = 64;
     let receiver = Receiver::always(Reply::Slowly(Duration::from_millis(500), 200)).await;
     let hung = Receiver::always(Reply::HangBeforeHead).await;
     let redis = RedisServer::start(&[]).await;
     let url = redis.url();
     let service = Service::with(&[&ALLOW[..], &["--redis", &url]].concat()).await;
     service.pushes("slow", json!({ "url": receiver.url(), "concurrency": 2 }), json!({})).await;
-    service.pushes("hung", to(&hung), json!({})).await;
+    service.pushes("hung", json!({ "url": hung.url(), "concurrency": HUNG }), json!({})).await;
     for id in 0..10 {
         service.publish("slow", &format!("s-{id}")).await;
     }
-    service.publish("hung", "h").await;
-    tokio::join!(receiver.has(2), hung.has(1));
+    for id in 0..HUNG {
+        service.publish("hung", &format!("h-{id}")).await;
+    }
+    tokio::join!(receiver.has(2), hung.has(HUNG));
     service.stop().await;
     let seen = receiver.count();
     assert!(seen < 10, "{seen} of 10 were pushed before the end");
@@ -153,6 +156,7 @@ async fn a_service_that_stops_finishes_what_it_has_sent_and_gives_the_rest_back(
     assert_eq!(other.counted("slow", "acked").await, u64::try_from(seen).unwrap());
     let [ready, delayed, leased, dead] = other.sizes("slow").await;
     assert_eq!((ready, delayed, leased, dead), (10 - u64::try_from(seen).unwrap(), 0, 0, 0));
+    assert_eq!(other.sizes("hung").await, [HUNG as u64, 0, 0, 0], "what hung is given back before the end");
     let given_back = other.take("hung").await;
     assert_eq!(given_back["attempt"], 1, "{given_back}");
     other.stop().await;

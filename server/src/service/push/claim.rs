@@ -17,6 +17,7 @@ pub(super) struct Claim {
 
 impl Claim {
     pub(super) fn new(leases: Vec<Lease>, shared: &Arc<Shared>) -> Claim {
+        shared.claims.send_modify(|claims| *claims += 1);
         Claim { leases, shared: Arc::clone(shared) }
     }
 
@@ -65,5 +66,6 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         self.shared.client.give_back(std::mem::take(&mut self.leases));
+        self.shared.claims.send_modify(|claims| *claims -= 1);
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 use delayline_http::push::{
     Answered, CALLBACK_BODY_BYTES, Callback, Outcome, Request, Unsendable, batch_verdicts, verdict,
 };
-use delayline_tokio::{Delivery, Lease, QueueName, Reason, UnixMs, Verdict};
+use delayline_tokio::{Delivery, QueueName, Reason, UnixMs, Verdict};
 use tokio::sync::SemaphorePermit;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -54,8 +54,7 @@ struct Pushed {
 }
 
 /// Pushes one job, and ends its delivery.
-pub(super) async fn deliver(queue: Arc<PushedQueue>, job: Delivery, at: Instant) {
-    let claim = Claim::new(vec![job.lease.clone()], &queue.shared);
+pub(super) async fn deliver(queue: Arc<PushedQueue>, claim: Claim, job: Delivery, at: Instant) {
     let until = at + queue.lease() - LAST;
     let verdict = push(&queue, &job, at, until).await;
     claim.settle(vec![verdict], until).await;
@@ -88,10 +87,8 @@ async fn push(queue: &PushedQueue, job: &Delivery, at: Instant, until: Instant) 
 }
 
 /// Pushes jobs together, and ends their deliveries, each by its own verdict.
-pub(super) async fn deliver_batch(queue: Arc<PushedQueue>, taken: Taken) {
+pub(super) async fn deliver_batch(queue: Arc<PushedQueue>, claim: Claim, taken: Taken) {
     let Taken { jobs, at } = taken;
-    let leases: Vec<Lease> = jobs.iter().map(|job| job.lease.clone()).collect();
-    let claim = Claim::new(leases, &queue.shared);
     let until = at + queue.lease() - LAST;
     let verdicts = push_batch(&queue, &jobs, at).await;
     claim.settle(verdicts, until).await;

@@ -32,6 +32,8 @@ pub(super) struct Shared {
     pub(super) changes: mpsc::Sender<QueueName>,
     /// A job has died of a verdict.
     pub(super) death: Notify,
+    /// How many there are.
+    pub(super) claims: watch::Sender<usize>,
     pub(super) stopping: watch::Receiver<bool>,
     pub(super) secrets: Vec<Secret>,
     pub(super) max_body: usize,

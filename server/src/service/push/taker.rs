@@ -6,6 +6,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::claim::Claim;
 use super::delivery::{Taken, deliver, deliver_batch};
 use super::pushed_queue::PushedQueue;
 use super::target::Room;
@@ -100,8 +101,9 @@ fn start(queue: &Arc<PushedQueue>, taken: Taken, deliveries: &mut JoinSet<()>) {
     let Some(most) = queue.settings.batch else {
         for job in jobs {
             let (queue, in_hand) = (Arc::clone(queue), InHand::new(queue, std::slice::from_ref(&job)));
+            let claim = Claim::new(vec![job.lease.clone()], &queue.shared);
             deliveries.spawn(async move {
-                deliver(queue, job, at).await;
+                deliver(queue, claim, job, at).await;
                 drop(in_hand);
             });
         }
@@ -109,8 +111,9 @@ fn start(queue: &Arc<PushedQueue>, taken: Taken, deliveries: &mut JoinSet<()>) {
     };
     for jobs in batches(jobs, usize::from(most)) {
         let (queue, in_hand) = (Arc::clone(queue), InHand::new(queue, &jobs));
+        let claim = Claim::new(jobs.iter().map(|job| job.lease.clone()).collect(), &queue.shared);
         deliveries.spawn(async move {
-            deliver_batch(queue, Taken { jobs, at }).await;
+            deliver_batch(queue, claim, Taken { jobs, at }).await;
             drop(in_hand);
         });
     }
