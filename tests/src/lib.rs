@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod attack;
+pub mod bench;
 pub mod chaos;
 mod descriptors;
 mod dump;

@@ -99,7 +99,7 @@ impl fmt::Display for Report {
 
 impl Interval {
     /// Of values in any order. Half of a median's neighbours are on either side of it, as coins fall.
-    fn of(mut values: Vec<f64>) -> Interval {
+    pub(crate) fn of(mut values: Vec<f64>) -> Interval {
         values.sort_by(f64::total_cmp);
         let at =
             |index: usize| values.get(index.min(values.len().saturating_sub(1))).copied().unwrap_or(f64::NAN);
@@ -113,7 +113,7 @@ impl Interval {
         self.high - self.low <= 2.0 * precision * self.median
     }
 
-    fn shown(self, digits: usize) -> String {
+    pub(crate) fn shown(self, digits: usize) -> String {
         let Interval { median, low, high } = self;
         format!("{median:.digits$} ({low:.digits$}–{high:.digits$})")
     }
