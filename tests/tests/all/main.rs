@@ -12,6 +12,7 @@ mod enumeration;
 mod fuzz;
 mod held;
 mod invariants;
+mod layout;
 mod letter;
 mod link;
 mod lua_source;
