@@ -10,7 +10,7 @@
 --          full adds: jobs, dead, max jobs, bytes, max bytes. Or: moved, us, epoch. Or: superseded, us
 -- Repeat: the same sequence answers what it answered first; a lower one does nothing
 -- Notifies: head when the queue comes to be
--- Calls: 10 (+2 wake, +1 head). What is not plain: 11, 13 where an id is in use (+2 wake, +1 exp, +1 big, +1 head, +3 sweep; for
+-- Calls: 10 (+1 exp, +2 wake, +1 head). What is not plain: 11, 13 where an id is in use (+2 wake, +1 exp, +1 big, +1 head, +3 sweep; for
 --        all that are replaced +1 state, +1 exp, +1 big; for all that are edited +1 pool, +2 state, +1 exp, +1 big)
 -- First write: HSET (refused whole at maxmemory)
 local LARGE_BYTES = 4096

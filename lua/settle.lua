@@ -6,7 +6,7 @@
 -- Returns: ok, us (empty if all were acks), a letter per lease: o done, d done and the job is dead,
 --          e done and the job had expired, g gone, s stale, r repeat, or the first verdict where it was another
 -- Repeat: g after an ack, r after any other verdict
--- Calls: 6 all acks, to 13 mixed (+1 acks of what has a TTL, is large or failed before, +3 to 5 tidy, +2 wake, +1 head)
+-- Calls: 6 all acks, to 13 mixed (+3 acks of what has a TTL, +1 of what is large or failed before, +3 to 5 tidy, +2 wake, +1 head)
 -- First write: ZREM (runs at maxmemory)
 local REASON_BYTES = 1024
 -- The flags of a state tell which verdict it was: times VERDICT, above all others.

@@ -1,5 +1,5 @@
--- The common case of publish, before all else: what it does not need is never made. Jobs are new, small and without a TTL,
--- the queue is there and has room, the lane is known. Where anything is not so it leaves with nothing written, and the
+-- The common case of publish, before all else: what it does not need is never made. Jobs are new and small, the queue is
+-- there and has room, the lane is known. Where anything is not so it leaves with nothing written, and the
 -- script behind it decides. Times stay the texts that they are: of one length, they compare as numbers do.
 repeat
   local pcall, sub, find, format, unpack = redis.pcall, string.sub, string.find, string.format, unpack or table.unpack
@@ -12,10 +12,11 @@ repeat
   local now_text = sub(us_text, 1, -4)
 
   local m = pcall('HMGET', KEYS[3], ARGV[2], 'born', 'epoch', 'max_jobs', 'max_bytes', 'mean', 'sessions', 'published',
-    'acked', 'cancelled', 'expired', 'purged', 'forwarded', 'lost', 'w', 'paused', 'forward')
+    'acked', 'cancelled', 'expired', 'purged', 'forwarded', 'lost', 'w', 'paused', 'forward', 'exp')
   if m.err or not m[1] or not m[2] or m[17] or (m[3] or '0') ~= ARGV[4] then break end
   local numbers = {m[2], m[3] or '0', m[4] or ARGV[5], m[5] or ARGV[6], m[6] or '0', m[7] or '0'}
   for i = 8, 14 do numbers[i - 1] = m[i] or '0' end
+  numbers[14] = m[18] or '0'
   local numbers_text = table.concat(numbers, ',') .. ','
   if find(numbers_text, '[^%d,]') or find(numbers_text, ',0%d') or find(numbers_text, ',,', 1, true)
     or not find(numbers_text, '^[1-9]') or #m[2] ~= 16 or m[2] > '9007199254740991'
@@ -28,11 +29,11 @@ repeat
   local max_jobs, max_bytes = numbers[3] + 0, numbers[4] + 0
   if max_jobs > 0 and jobs >= max_jobs or max_bytes > 0 and jobs * mean >= max_bytes then break end
 
-  local n, ids, pool, due, seen, bytes = 0, {}, {}, {}, {}, 0
-  local when, due_text, soon_text, is_due
+  local n, ids, pool, due, exp, seen, bytes = 0, {}, {}, {}, {}, {}, 0
+  local when, ttl, due_text, end_text, soon_text, is_due
   for i = 7, #ARGV, 4 do
     local id, record = ARGV[i], ARGV[i + 3]
-    if ARGV[i + 2] ~= '0' or #record > 4096 or seen[id] then n = 0 break end
+    if #record > 4096 or seen[id] then n = 0 break end
     if ARGV[i + 1] ~= when then
       when, due_text = ARGV[i + 1], ARGV[i + 1]
       if when == '+0' then
@@ -47,6 +48,13 @@ repeat
         soon_text = due_text
       end
     end
+    if ARGV[i + 2] ~= ttl then
+      ttl = ARGV[i + 2]
+      end_text = ttl ~= '0' and find(ttl, '^[1-9]%d*$') and format('%.0f', math.ceil(us_text / 1000) + ttl)
+      if ttl ~= '0' and (not end_text or #end_text ~= 13) then n = 0 break end
+      if end_text and (not soon_text or end_text < soon_text) then soon_text = end_text end
+    end
+    if end_text then exp[#exp + 1], exp[#exp + 2] = end_text, id end
     n = n + 1
     ids[n], pool[2 * n - 1], pool[2 * n], due[2 * n - 1], due[2 * n] = id, id, record, due_text, id
     seen[id], bytes = true, bytes + #record
@@ -64,10 +72,14 @@ repeat
   local letters = string.rep('n', n)
   put('HSET', KEYS[4], unpack(pool))
   put('ZADD', KEYS[5], unpack(due))
+  if exp[1] then put('ZADD', KEYS[9], unpack(exp)) end
   put('HSET', KEYS[2], queue_text, '')
-  put('HSET', KEYS[3], 'mean', format('%.0f', math.floor((mean * jobs + bytes) / (jobs + n))),
-    'published', format('%.0f', numbers[7] + n),
-    ARGV[2], ARGV[3] .. ' ' .. format('%.0f', now_text + 600000) .. ' ' .. us_text .. ' ' .. letters)
+  local fields = {
+    'mean', format('%.0f', math.floor((mean * jobs + bytes) / (jobs + n))), 'published', format('%.0f', numbers[7] + n),
+    ARGV[2], ARGV[3] .. ' ' .. format('%.0f', now_text + 600000) .. ' ' .. us_text .. ' ' .. letters,
+  }
+  if exp[1] then fields[7], fields[8] = 'exp', format('%.0f', numbers[14] + #exp / 2) end
+  put('HSET', KEYS[3], unpack(fields))
   if soon_text and put('ZADD', KEYS[1], 'LT', 'CH', soon_text, 'q' .. queue_text) == 1
     and soon_text + 0 < now_text + 15000 then
     pcall('PUBLISH', tag_text .. 'head', soon_text)

@@ -1,4 +1,4 @@
--- The common case of reserve, before all else: what is due is small and has no TTL, no lease has ended, nothing is paused,
+-- The common case of reserve, before all else: what is due is small and not expired, no lease has ended, nothing is paused,
 -- forwarded or retained, the lane is known. Where anything is not so it leaves with nothing written, and the script behind it
 -- decides. Times stay the texts that they are: of one length, they compare as numbers do.
 repeat
@@ -15,10 +15,10 @@ repeat
   local m = pcall('HMGET', KEYS[3], ARGV[2], 'fence', 'granted', 'sessions', 'attempts', 'lo', 'exp', 'big', 'retention',
     'backoff', 'w', 'paused', 'forward')
   if m.err or not m[1] or m[13] or m[12] == '1' then break end
-  for i = 7, 9 do
+  for i = 8, 9 do
     if m[i] and m[i] ~= '0' then m.odd = true end
   end
-  local numbers_text = ',' .. table.concat({m[2] or '0', m[3] or '0', m[4] or '0', m[5] or '10'}, ',') .. ','
+  local numbers_text = ',' .. table.concat({m[2] or '0', m[3] or '0', m[4] or '0', m[5] or '10', m[7] or '0'}, ',') .. ','
   if m.odd or find(numbers_text, '[^%d,]') or find(numbers_text, ',0%d') or find(numbers_text, ',,', 1, true)
     or find(numbers_text, ',%d+,%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d') then break end
   local last = string.match(m[1], '^(%d+) %d+ %d+ %d+ .*$')
@@ -44,6 +44,12 @@ repeat
   end
   if n * 4096 > ARGV[6] + 0 or next_text and (#next_text ~= 13 or not find(next_text, '^[1-9]%d*$')) then break end
   local more = next_text and next_text <= now_text or false
+  local may_expire, expiry_text = (m[7] or '0') ~= '0', nil
+  if may_expire and not more then
+    local first = pcall('ZRANGE', KEYS[9], 0, 0, 'WITHSCORES')
+    expiry_text = first[2]
+    if first.err or expiry_text and (#expiry_text ~= 13 or not find(expiry_text, '^[1-9]%d*$')) then break end
+  end
   local ids, dues, records, states = {}, {}, {}, {}
   local lease_end = math.ceil(us_text / 1000) + lease_ms
   local end_text, fence_text = format('%.0f', lease_end), us_text
@@ -61,7 +67,8 @@ repeat
     if #dues_text ~= 13 * n or find(dues_text, '%D') then break end
     records = pcall('HMGET', KEYS[4], unpack(ids))
     local before = pcall('HMGET', KEYS[7], unpack(ids))
-    if records.err or before.err then break end
+    local expiries = may_expire and pcall('ZMSCORE', KEYS[9], unpack(ids)) or {}
+    if records.err or before.err or expiries.err then break end
     local known, opening_text, middle_text, least
     for i = 1, n do
       local id, record, was = ids[i], records[i], before[i]
@@ -73,19 +80,23 @@ repeat
         known, least = start_text, headlen + tonumber(metalen, 16)
         local most = own + 0 > 0 and own + 0 or attempts
         middle_text = format('%04d', most)
-        opening_text = 'L' .. fence_text .. '0001' .. middle_text .. '000100'
+        opening_text = 'L' .. fence_text .. '0001' .. middle_text .. '0001'
       end
       if #record < least or sub(dues[i], 1, 1) == '0' then n = -1 break end
-      local state_text
+      local state_text, flags_text = nil, '00'
+      if expiries[i] then
+        flags_text = '01'
+        if #expiries[i] ~= 13 or not find(expiries[i], '^[1-9]%d*$') or expiries[i] <= now_text then n = -1 break end
+      end
       if not was then
-        state_text = opening_text .. sub(dues[i], 1) .. '00'
+        state_text = opening_text .. flags_text .. sub(dues[i], 1) .. '00'
       else
         -- It was delivered before, and had no delay after a lost lease then either.
         local fence, tries, times, flags, rest_text = string.match(was,
           '^[LWEX](%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d)(%d%d%d%d)%d%d%d%d(%d%d%d%d)%x(%x)%d%d%d%d%d%d%d%d%d%d%d%d%d00(.*)$')
         if not fence or fence > '9007199254740991' or find('2367abefABEF', flags, 1, true) then n = -1 break end
         state_text = 'L' .. fence_text .. format('%04d', math.min(tries + 1, 9999)) .. middle_text
-          .. format('%04d', math.min(times + 1, 9999)) .. '00' .. sub(dues[i], 1) .. '00' .. rest_text
+          .. format('%04d', math.min(times + 1, 9999)) .. flags_text .. sub(dues[i], 1) .. '00' .. rest_text
       end
       states[i] = state_text
       local at = before_them + 2 * i
@@ -124,6 +135,7 @@ repeat
     end
     at_text = next_text or lo_text
     if lo_text ~= '' and lo_text < at_text then at_text = lo_text end
+    if expiry_text and (at_text == '' or expiry_text < at_text) then at_text = expiry_text end
     if at_text == '' then
       put('ZREM', KEYS[1], 'q' .. queue_text)
     else

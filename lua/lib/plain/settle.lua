@@ -1,5 +1,5 @@
--- The common case of settle, before all else: every lease is acknowledged under the fence that it has, and its job is small
--- and has no TTL. Where anything is not so it leaves with nothing written, and the script behind it decides.
+-- The common case of settle, before all else: every lease is acknowledged under the fence that it has, and its job is small,
+-- did not fail before, and has not expired. Where anything is not so it leaves with nothing written, and the script behind it decides.
 repeat
   local sub, find, unpack = string.sub, string.find, unpack or table.unpack
   if ARGV[2] == '1' then break end
@@ -13,6 +13,7 @@ repeat
   local texts = redis.pcall('HMGET', KEYS[7], unpack(ids))
   if texts.err then break end
   local fence_text, start_text
+  local expiring = {}
   for i = 1, n do
     if ARGV[5 * i - 1] ~= fence_text then
       fence_text = ARGV[5 * i - 1]
@@ -20,14 +21,23 @@ repeat
       if fence_text > '9007199254740991' then n = 0 break end
     end
     -- Of one length, and with no flag set: what is behind the fence is looked at for all at once.
-    if not texts[i] or #texts[i] ~= 46 or sub(texts[i], 1, 17) ~= start_text or sub(texts[i], 30, 31) ~= '00'
-      or sub(texts[i], 45) ~= '00' then n = 0 break end
+    if not texts[i] or #texts[i] ~= 46 or sub(texts[i], 1, 17) ~= start_text or sub(texts[i], 45) ~= '00' then n = 0 break end
+    local flags_text = sub(texts[i], 30, 31)
+    if flags_text == '01' then expiring[#expiring + 1] = ids[i] elseif flags_text ~= '00' then n = 0 break end
   end
   if n == 0 or find(table.concat(texts), '[^L%d]') then break end
+  if expiring[1] then
+    local exp_text = redis.pcall('HGET', KEYS[3], 'exp')
+    if type(exp_text) ~= 'string' or not find(exp_text, '^[1-9]%d*$') or #exp_text > 15 or exp_text + 0 < #expiring then break end
+  end
 
   put('ZREM', KEYS[6], unpack(ids))
   local acked = put('HDEL', KEYS[7], unpack(ids))
   put('HDEL', KEYS[4], unpack(ids))
+  if expiring[1] then
+    local gone = put('ZREM', KEYS[9], unpack(expiring))
+    if gone and gone > 0 then put('HINCRBY', KEYS[3], 'exp', -gone) end
+  end
   local letters = string.rep('o', n)
   if acked ~= n then
     -- An id came twice.

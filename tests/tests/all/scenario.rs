@@ -38,6 +38,10 @@ fn publishing() -> Vec<Scenario> {
             born(rig);
             rig.publish(batch("new", 100, LATER))
         }),
+        scenario!("publish" "expiring" 11 true, |rig| {
+            born(rig);
+            rig.publish(expiring(batch("new", 100, LATER)))
+        }),
         scenario!("publish" "first of a queue" 12 true, |rig| rig.publish(batch("new", 1, LATER))),
         scenario!("publish" "due, wakes one" 11 true, |rig| {
             born(rig);
@@ -100,6 +104,12 @@ fn reserving() -> Vec<Scenario> {
         scenario!("reserve" "of few" 12 true, |rig| {
             known(rig);
             let publish = rig.publish(batch("new", 17, NOW));
+            rig.run(&publish);
+            rig.reserve(16)
+        }),
+        scenario!("reserve" "of what expires" 13 true, |rig| {
+            known(rig);
+            let publish = rig.publish(expiring(batch("new", 17, NOW)));
             rig.run(&publish);
             rig.reserve(16)
         }),
@@ -170,6 +180,12 @@ fn settling() -> Vec<Scenario> {
     vec![
         scenario!("settle" "acks" 6 true, |rig| {
             let (jobs, fence) = rig.granted(100);
+            rig.settle(&jobs, fence, &Settlement::Ack, false)
+        }),
+        scenario!("settle" "acks of what expires" 9 true, |rig| {
+            let (publish, reserve) = (rig.publish(expiring(batch("new", 9, NOW))), rig.reserve(9));
+            rig.run(&publish);
+            let (jobs, fence) = rig.grants(&reserve);
             rig.settle(&jobs, fence, &Settlement::Ack, false)
         }),
         scenario!("settle" "acks, tidy" 11 true, |rig| {
@@ -391,6 +407,11 @@ fn born(rig: &mut Rig) {
     rig.run(&publish);
     let cancel = rig.cancel(vec![crate::rig::id("first")]);
     rig.run(&cancel);
+}
+
+/// The same with a TTL.
+fn expiring(jobs: Vec<Entry>) -> Vec<Entry> {
+    jobs.into_iter().map(|job| Entry { ttl_ms: 90_000, ..job }).collect()
 }
 
 /// The queue exists, and has granted to this engine before.
