@@ -85,7 +85,7 @@ fn the_page_names_every_field_of_meta() {
             seen.insert(field);
         }
     }
-    let sources: Vec<String> = delayline_lua::all().into_iter().map(|script| script.source()).collect();
+    let sources: Vec<String> = delayline_lua::all().into_iter().map(delayline_lua::Script::source).collect();
     for row in &rows {
         let quoted = format!("'{}'", row[0]);
         let is_known = sources.iter().any(|source| source.contains(&quoted));
@@ -119,7 +119,7 @@ fn records_and_states_have_the_widths_of_the_page() {
             if key.ends_with(":pool") && text.starts_with("112") {
                 let parts = cut(&text, &of_record);
                 assert_eq!(parts[0], "1");
-                assert_eq!(usize::from_str_radix(&parts[1], 10).ok(), Some(of_record.iter().sum()), "{text}");
+                assert_eq!(parts[1].parse::<usize>().ok(), Some(of_record.iter().sum()), "{text}");
                 let metadata = usize::from_str_radix(&parts[2], 16).expect("hexadecimal");
                 assert!(metadata + 12 <= text.len() && u8::from_str_radix(&parts[3], 16).is_ok(), "{text}");
                 assert!(parts[4].parse::<u8>().is_ok() && parts[5].parse::<u16>().is_ok(), "{text}");
