@@ -5,7 +5,7 @@
 -- Returns: ok | again | closed (paused or forwarding), us, fence, lease end, the queue's backoff, ids, dues, records,
 --          states, the next event's time or empty, 1 if due jobs were left. Or: superseded, us
 -- Repeat: the same sequence answers its grants that are still held; a lower one does nothing
--- Calls: 14 (+2 exp, +1 waiting, +2 wake, +1 head); 12 of up to 16 jobs, 11 of up to 4, 9 empty. What is not plain: 12 (+1 big, +1 exp,
+-- Calls: 13 (+1 if no more are due, +2 exp, +1 waiting, +2 wake, +1 head); 11 of up to 16 jobs and of up to 4, 9 empty. What is not plain: 12 (+1 big, +1 exp,
 --        +6 to 8 reap, +1 waiting, +2 agenda, +2 wake, +1 head, +3 sweep); 9 empty
 -- First write: ZREM (runs at maxmemory)
 local DEFAULT_ATTEMPTS = 10

@@ -69,7 +69,7 @@ impl Lives for Scripts {
         let (session, queue) = (self.session(), self.queue.clone());
         let count = u16::try_from(count).expect("a small batch");
         let (lease_ms, max_bytes) = (LEASE_MS, 1 << 20);
-        let reserve = Command::Reserve { queue, session, count, lease_ms, max_bytes, wakeable: false };
+        let reserve = Command::Reserve { queue, session, count, lease_ms, max_bytes, wakeable: true };
         let Reply::Granted { jobs, fence, .. } = self.store.execute(None, &reserve) else {
             panic!("nothing was granted");
         };

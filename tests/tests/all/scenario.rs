@@ -42,7 +42,7 @@ fn publishing() -> Vec<Scenario> {
             born(rig);
             rig.publish(expiring(batch("new", 100, LATER)))
         }),
-        scenario!("publish" "first of a queue" 12 true, |rig| rig.publish(batch("new", 1, LATER))),
+        scenario!("publish" "first of a queue" 11 true, |rig| rig.publish(batch("new", 1, LATER))),
         scenario!("publish" "due, wakes one" 11 true, |rig| {
             born(rig);
             waits(rig);
@@ -85,7 +85,7 @@ fn publishing() -> Vec<Scenario> {
             rig.run(&one);
             rig.publish(batch("new", 10, LATER))
         }),
-        scenario!("publish" "again" 4 false, |rig| {
+        scenario!("publish" "again" 3 false, |rig| {
             let publish = rig.publish(batch("new", 10, LATER));
             rig.run(&publish);
             publish
@@ -95,19 +95,19 @@ fn publishing() -> Vec<Scenario> {
 
 fn reserving() -> Vec<Scenario> {
     vec![
-        scenario!("reserve" "full" 14 true, |rig| {
+        scenario!("reserve" "full" 13 true, |rig| {
             known(rig);
             let publish = rig.publish(batch("new", 101, NOW));
             rig.run(&publish);
             rig.reserve(100)
         }),
-        scenario!("reserve" "of few" 12 true, |rig| {
+        scenario!("reserve" "of few" 11 true, |rig| {
             known(rig);
             let publish = rig.publish(batch("new", 17, NOW));
             rig.run(&publish);
             rig.reserve(16)
         }),
-        scenario!("reserve" "of what expires" 13 true, |rig| {
+        scenario!("reserve" "of what expires" 12 true, |rig| {
             known(rig);
             let publish = rig.publish(expiring(batch("new", 17, NOW)));
             rig.run(&publish);
