@@ -243,7 +243,9 @@ async fn requests_have_a_line_each_if_asked_and_refusals_one_a_minute() {
         }
         let publish = || send(http.post(format!("http://{address}/v1/queues/q/jobs")).body("1"));
         for _ in 0..5 {
-            assert_eq!(publish().await.status, 503);
+            // Out of reach, or what became of the publish cannot be known.
+            let status = publish().await.status.as_u16();
+            assert!([503, 504].contains(&status), "{status}");
         }
         signal("-TERM", &heard.child).await;
         let (_, said) = heard.ends().await;
