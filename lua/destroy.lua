@@ -2,11 +2,13 @@
 -- Keys: 1 agenda, 2 queues, 3 meta, 4 pool, 5 due, 6 leased, 7 state, 8 dead, 9 exp, 10 waiting, 11 big
 -- Args: 1 clock, 2 the born of the queue that is meant; 0: one that does not know when it was born
 -- Returns: ok, us, jobs waiting, leased, dead. Or: gone, us
+--          Or: gate, us, what newer scripts are needed for
 -- Repeat: gone
 -- Calls: 9; 3 if it is gone
 -- First write: ZREM (runs at maxmemory)
 clock()
 read_meta('born')
+if meta.gate then return gated() end
 if num(meta_num('born')) ~= ARGV[2] then return {'gone', num(us)} end
 local function size(i)
   local n = redis.pcall('ZCARD', KEYS[i])

@@ -3,12 +3,14 @@
 -- Args: 1 clock, 2 place (ready, delayed, leased or dead), 3 limit, 4 max bytes, 5 and 6 time and id of the last one
 --       seen, or empty
 -- Returns: ok, us, ids, scores, states (empty if never delivered), records, 1 if there are more
+--          Or: gate, us, what newer scripts are needed for
 -- Repeat: reads only
 -- Calls: 6 (+1 big, +1 delayed, +2 to 22 to find the cursor)
 -- First write: none
 only_reads = true
 clock()
 read_meta('big')
+if meta.gate then return gated() end
 local place, limit, max_bytes, after_score, after_id = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], ARGV[6]
 local key = place == 'leased' and KEYS[6] or place == 'dead' and KEYS[8] or KEYS[5]
 

@@ -2,12 +2,13 @@
 -- be it of the same batch: the effect is that of a cancel of the old one, then a publish. One that edits changes a waiting
 -- job that is still as its editor found it, which keeps its attempts; nothing is counted.
 -- Keys: 1 agenda, 2 queues, 3 meta, 4 pool, 5 due, 6 leased, 7 state, 8 dead, 9 exp, 10 waiting, 11 big
--- Args: 1 clock, 2 session, 3 sequence, 4 epoch, 5 max jobs, 6 max bytes,
+-- Args: 1 clock, 2 session, 3 sequence, 4 max jobs, 5 max bytes,
 --       then per job: id, when (+delay ms, or unix ms; an r before it if the job may replace), ttl ms or 0, record.
 --       An edit has before its when an e, the SHA-1 of the record and the due time that were found, and a space after
 --       each; where its ttl is empty that of the job stays
 -- Returns: ok | again | full, us, us of the first execution, a letter per job: n new, r replaced or edited, d duplicate or not as found, f full;
---          full adds: jobs, dead, max jobs, bytes, max bytes. Or: moved, us, epoch. Or: superseded, us
+--          full adds: jobs, dead, max jobs, bytes, max bytes. Or: superseded, us
+--          Or: gate, us, what newer scripts are needed for
 -- Repeat: the same sequence answers what it answered first; a lower one does nothing
 -- Notifies: head when the queue comes to be
 -- Calls: 10 (+1 exp, +2 wake, +1 head). What is not plain: 11, 13 where an id is in use (+2 wake, +1 exp, +1 big, +1 head, +3 sweep; for
@@ -17,16 +18,25 @@ local LARGE_BYTES = 4096
 local EDIT = '^e(%x+) (%d+) '
 
 clock()
-read_meta(ARGV[2], 'born', 'epoch', 'max_jobs', 'max_bytes', 'big', 'exp', 'mean', 'w', 'paused', 'forward',
+read_meta(ARGV[2], 'born', 'max_jobs', 'max_bytes', 'big', 'exp', 'mean', 'w', 'paused', 'forward',
   'sessions', 'sweep', 'published', 'acked', 'cancelled', 'expired', 'purged', 'forwarded', 'lost')
-
-if num(meta_num('epoch')) ~= ARGV[4] then return {'moved', num(us), num(meta_num('epoch'))} end
+if meta.gate then return gated() end
 local session, past = recall('%d+ [nrdf]+')
 if session == 'superseded' then return {'superseded', num(us)} end
 if session == 'again' then return {'again', num(us), past[3], past[4]} end
 
+local ids, has_edits = {}, false
+for i = 6, #ARGV, 4 do
+  local when_text, edits = string.gsub(ARGV[i + 1], EDIT, '')
+  if not string.find(when_text, '^r?%+?%d+$') then
+    return redis.error_reply('ERR a due time has a form that this script does not know: ' .. when_text)
+  end
+  ids[#ids + 1] = ARGV[i]
+  has_edits = has_edits or edits > 0
+end
+
 local jobs, mean = live_jobs(), meta_num('mean')
-local max_jobs, max_bytes = whole(meta.max_jobs) or tonumber(ARGV[5]), whole(meta.max_bytes) or tonumber(ARGV[6])
+local max_jobs, max_bytes = whole(meta.max_jobs) or tonumber(ARGV[4]), whole(meta.max_bytes) or tonumber(ARGV[5])
 
 local function is_full()
   return (max_jobs > 0 and jobs >= max_jobs) or (max_bytes > 0 and jobs * mean >= max_bytes)
@@ -41,7 +51,7 @@ if is_full() then
   jobs = held
 end
 if is_full() then
-  local letters = string.rep('f', (#ARGV - 6) / 4)
+  local letters = string.rep('f', (#ARGV - 5) / 4)
   remember(0, num(us) .. ' ' .. letters)
   write_meta()
   sweep_sessions()
@@ -49,18 +59,13 @@ if is_full() then
     num(jobs * mean), num(max_bytes)}
 end
 
-local ids, has_edits = {}, false
-for i = 7, #ARGV, 4 do
-  ids[#ids + 1] = ARGV[i]
-  has_edits = has_edits or string.find(ARGV[i + 1], EDIT) ~= nil
-end
 local waiting, states = call('ZMSCORE', KEYS[5], unpack(ids)), call('HMGET', KEYS[7], unpack(ids))
 local records = has_edits and call('HMGET', KEYS[4], unpack(ids)) or {}
 local letters, kept, edited, edits, accepted, replaced, ended, newborn = {}, {}, {}, 0, 0, 0, 0, false
 
 -- What another job of the batch has made of it, its editor has not found.
 local function is_as_found(i, id)
-  local digest, due = string.match(ARGV[4 * i + 4], EDIT)
+  local digest, due = string.match(ARGV[4 * i + 3], EDIT)
   return waiting[i] and not kept[id] and records[i] and redis.sha1hex(records[i]) == digest
     and num(at_score(waiting[i])) == due
 end
@@ -77,7 +82,7 @@ local function is_edited(id, s, bytes, ttl)
 end
 
 for i, id in ipairs(ids) do
-  local waits, how = waiting[i] or kept[id], string.sub(ARGV[4 * i + 4], 1, 1)
+  local waits, how = waiting[i] or kept[id], string.sub(ARGV[4 * i + 3], 1, 1)
   if how == 'e' then
     letters[i] = 'd'
     if is_as_found(i, id) then
@@ -100,7 +105,7 @@ end
 local pool, due, exp, big, bytes = {}, {}, {}, {}, 0
 for i, id in ipairs(ids) do
   if kept[id] == i then
-    local when, ttl, record = string.gsub(ARGV[4 * i + 4], EDIT, ''), tonumber(ARGV[4 * i + 5]), ARGV[4 * i + 6]
+    local when, ttl, record = string.gsub(ARGV[4 * i + 3], EDIT, ''), tonumber(ARGV[4 * i + 4]), ARGV[4 * i + 5]
     local delay = string.match(when, '%+(%d+)')
     local at = delay and after(tonumber(delay)) or tonumber(string.match(when, '%d+'))
     pool[#pool + 1], pool[#pool + 2] = id, record

@@ -3,6 +3,7 @@
 -- Args: 1 clock, 2 session, 3 sequence, then per job: id, when (+delay ms, or unix ms)
 -- Returns: ok | again, us, a letter per job: o moved, l leased, d dead, g gone, x would expire before; the due times.
 --          Or: superseded, us
+--          Or: gate, us, what newer scripts are needed for
 -- Repeat: the same sequence answers what it answered first; a lower one does nothing.
 --         Of a queue that is not born nothing is remembered: a repeat looks again
 -- Calls: 9 (+1 exp, +2 wake, +1 head, +3 sweep); 7 if none waits, 5 if there is no queue, 3 again
@@ -20,6 +21,7 @@ end
 
 clock()
 read_meta(ARGV[2], 'born', 'sessions', 'sweep', 'exp', 'w', 'paused', 'forward')
+if meta.gate then return gated() end
 local session, past = recall('[oldgx]+[ %d-]*')
 if session == 'superseded' or past and not past[4] then return {'superseded', num(us)} end
 if session == 'again' then return moved_before(past) end

@@ -4,6 +4,7 @@
 --       6 max bytes, 7 engine, or empty if it cannot be woken
 -- Returns: ok | again | closed (paused or forwarding), us, fence, lease end, the queue's backoff, ids, dues, records,
 --          states, the next event's time or empty, 1 if due jobs were left. Or: superseded, us
+--          Or: gate, us, what newer scripts are needed for
 -- Repeat: the same sequence answers its grants that are still held; a lower one does nothing
 -- Calls: 13 (+1 if no more are due, +2 exp, +1 waiting, +2 wake, +1 head); 11 of up to 16 jobs and of up to 4, 9 empty. What is not plain: 12 (+1 big, +1 exp,
 --        +6 to 8 reap, +1 waiting, +2 agenda, +2 wake, +1 head, +3 sweep); 9 empty
@@ -40,7 +41,7 @@ end
 
 local function grant(job, fence, lease_end)
   local s = job.state or {attempts = 0, deliveries = 0, reason = ''}
-  s.phase, s.fence, s.due = 'L', fence, job.due
+  s.phase, s.fence, s.verdict, s.due = 'L', fence, 0, job.due
   s.attempts, s.deliveries = math.min(s.attempts + 1, 9999), math.min(s.deliveries + 1, 9999)
   s.max = job.head.attempts > 0 and job.head.attempts or whole(meta.attempts) or DEFAULT_ATTEMPTS
   s.ext = job.head.lost_delay
@@ -53,6 +54,7 @@ end
 clock()
 read_meta(ARGV[2], 'attempts', 'backoff', 'paused', 'forward', 'retention', 'expire', 'fence', 'lo', 'w', 'big',
   'exp', 'sessions', 'sweep', 'granted', 'ended', 'died', 'expired', 'lost', 'newer', 'unreadable')
+if meta.gate then return gated() end
 local session, past = recall('%d+ %d+ .*')
 if session == 'superseded' then return {'superseded', num(us)} end
 if session == 'again' then return granted_before(past) end

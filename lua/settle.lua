@@ -5,12 +5,13 @@
 --       Verdicts: A ack, N nack, S snooze, R release, B bury. Snooze and release give the attempt back
 -- Returns: ok, us (empty if all were acks), a letter per lease: o done, d done and the job is dead,
 --          e done and the job had expired, g gone, s stale, r repeat, or the first verdict where it was another
+--          Or: gate, us (empty if all were acks), what newer scripts are needed for
 -- Repeat: g after an ack, r after any other verdict
 -- Calls: 6 all acks, to 13 mixed (+3 acks of what has a TTL, +1 of what is large or failed before, +3 to 5 tidy, +2 wake, +1 head)
 -- First write: ZREM (runs at maxmemory)
 local REASON_BYTES = 1024
--- The flags of a state tell which verdict it was: times VERDICT, above all others.
-local VERDICT, PLACE, FIRST = 32, {N = 1, S = 2, R = 3, B = 4}, {'N', 'S', 'R', 'B'}
+-- The verdicts that leave a state, and the digit that it has of each.
+local DIGIT, BY_DIGIT = {N = 1, S = 2, R = 3, B = 4}, {'N', 'S', 'R', 'B'}
 
 local tidy, timed = ARGV[2] == '1', ARGV[2] == '1'
 local ids = {}
@@ -22,6 +23,7 @@ if timed then
   clock()
   read_meta('retention', 'expire', 'forward', 'paused', 'w', 'lo', 'big', 'exp', 'acked', 'nacked', 'snoozed',
     'released', 'died', 'expired')
+  if meta.gate then return gated() end
 end
 
 local function waits(id, s, due)
@@ -60,15 +62,15 @@ local verdicts = {
 
 -- A verdict under this lease was carried out before: that one stands.
 local function again(s, verdict)
-  local first = FIRST[math.floor(s.flags / VERDICT)]
-  return first and first ~= verdict and first or 'r'
+  local first = BY_DIGIT[s.verdict]
+  return first ~= verdict and first or 'r'
 end
 
 local function settle(i, id, s)
   local fence, verdict = tonumber(ARGV[5 * i - 1]), ARGV[5 * i]
   if not s then return 'g' end
   if s.phase ~= 'L' or s.fence ~= fence then
-    return s.fence == fence and has(s.flags, BY_VERDICT) and again(s, verdict) or 's'
+    return s.fence == fence and s.verdict > 0 and again(s, verdict) or 's'
   end
   leaves('leased', id)
   if verdict == 'A' then
@@ -80,15 +82,22 @@ local function settle(i, id, s)
     expires(id, s)
     return 'e'
   end
-  flag(s, BY_VERDICT, true)
-  s.flags = s.flags % VERDICT + VERDICT * PLACE[verdict]
+  s.verdict = DIGIT[verdict]
   return verdicts[verdict](id, s, tonumber(ARGV[5 * i + 1]), string.sub(ARGV[5 * i + 2], 1, REASON_BYTES))
 end
 
-local texts, settled, letters = call('HMGET', KEYS[7], unpack(ids)), {}, {}
+local texts, states, settled, letters = call('HMGET', KEYS[7], unpack(ids)), {}, {}, {}
+for i = 1, #ids do
+  states[i] = read_state(texts[i]) or false
+  -- Acks alone do not read meta: a state shows that there is a gate.
+  if states[i] and not states[i].broken and states[i].flags >= GATED then
+    local text = redis.pcall('HGET', KEYS[3], 'gate')
+    return {'gate', us and num(us) or '', type(text) == 'string' and text or ''}
+  end
+end
 for i, id in ipairs(ids) do
   local s = settled[id]
-  if s == nil then s = read_state(texts[i]) end
+  if s == nil then s = states[i] end
   letters[i] = settle(i, id, s)
   if letters[i] == 'o' and ARGV[5 * i] == 'A' or letters[i] == 'e' then s = false end
   settled[id] = s or false

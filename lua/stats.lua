@@ -3,10 +3,11 @@
 -- Args: 1 clock, 2 hours: how many hours of delayed jobs to count, 0 to 48
 -- Returns: ok, us, values of the fields below in their order (empty if not set), ready, delayed, leased, dead, the oldest
 --          due time or empty, the delayed jobs of each hour from now
+--          Or: gate, us, what newer scripts are needed for
 -- Repeat: reads only
 -- Calls: 8 (+1 an hour)
 -- First write: none
-local FIELDS = {'born', 'epoch', 'cfgver', 'paused', 'attempts', 'backoff', 'retention', 'expire', 'max_jobs',
+local FIELDS = {'born', 'cfgver', 'paused', 'attempts', 'backoff', 'retention', 'expire', 'max_jobs',
   'max_bytes', 'forward', 'push', 'forward_error', 'mean', 'published', 'granted', 'acked', 'nacked', 'snoozed',
   'released', 'ended', 'died', 'requeued', 'purged', 'cancelled', 'expired', 'forwarded', 'lost', 'unreadable', 'newer', 'broken'}
 local HOUR_MS = 3600000
@@ -14,6 +15,7 @@ local HOUR_MS = 3600000
 only_reads = true
 clock()
 read_meta(unpack(FIELDS))
+if meta.gate then return gated() end
 local values, hours = {}, {}
 for i, name in ipairs(FIELDS) do values[i] = shown(name) end
 local ready = call('ZCOUNT', KEYS[5], '-inf', num(now))

@@ -4,6 +4,7 @@
 -- Args: 1 clock, 2 limit
 -- Returns: ok, us, leases ended, jobs expired, dead letters purged, jobs forwarded, the next event's time or empty,
 --          1 if there is more to do at once, where the queue forwards to or empty
+--          Or: gate, us, what newer scripts are needed for
 -- Repeat: harmless
 -- Calls: 7 idle (+3 sweep); ended leases, expiry, retention and forwarding each add up to 15, a stream 1 a job
 -- First write: ZREM (runs at maxmemory)
@@ -103,7 +104,7 @@ local function forward()
       local s = job.state or never_delivered(job.due)
       flag(s, BIG, job.big)
       flag(s, TTL, job.ttl)
-      flag(s, BY_VERDICT, false)
+      s.verdict = 0
       dies(job.id, s, 'not plain')
     else
       plain[#plain + 1] = job
@@ -140,6 +141,7 @@ end
 clock()
 read_meta('born', 'retention', 'expire', 'forward', 'forward_error', 'paused', 'w', 'lo', 'big', 'exp', 'sessions', 'sweep',
   'ended', 'died', 'expired', 'purged', 'forwarded', 'lost', 'newer', 'unreadable')
+if meta.gate then return gated() end
 local ended = reap(math.min(limit, 100))
 local expired, purged = expire(), purge()
 local forwarded, more_to_forward = forward()

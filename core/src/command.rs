@@ -416,6 +416,12 @@ impl Command {
         }
     }
 
+    /// Whether its script answers that newer ones are needed, where a queue has a gate. What only renews leases or reads one
+    /// job means the same whatever else is kept.
+    pub fn has_gate(&self) -> bool {
+        !matches!(self, Command::Extend { .. } | Command::Inspect { .. }) && self.queue().is_some()
+    }
+
     /// The shard it goes to, if the deployment has `shards`.
     pub fn shard(&self, shards: Shards) -> Shard {
         match self {

@@ -5,8 +5,8 @@ use thiserror::Error;
 
 use crate::wire::LAYOUT;
 use crate::{
-    Answer, ConfigError, Full, Invalid, Job, QueueName, RecordError, Refusal, SettleOutcome, Shard, Shards,
-    UnixMs,
+    Answer, ConfigError, Forward, Full, Invalid, Job, QueueName, RecordError, Refusal, SettleOutcome, Shard,
+    Shards, UnixMs,
 };
 
 /// The caller's name for a publish, a take or a request; the engine only hands it back.
@@ -88,16 +88,27 @@ pub enum Fault {
         /// How full.
         full: Full,
     },
-    /// The queue has moved to another layout; this client is too old for it.
+    /// Newer clients keep more of the queue than this one knows: there is a gate. Nothing was done.
     #[error(
-        "queue {queue} has moved to epoch {epoch}: use a newer client; if nobody moved it, the field epoch of its key \
-         meta is broken: `delayline doctor --repair` mends it"
+        "queue {queue} needs a newer client than this one, which does not know its gate {gate:?}: update; if nobody set it, \
+         remove the field gate of its key meta"
     )]
-    Moved {
+    Gated {
+        /// Which queue.
+        queue: QueueName,
+        /// What it needs.
+        gate: String,
+    },
+    /// On a Redis Cluster, the queue would forward to a key of another slot, which no script could write. Nothing changed.
+    #[error(
+        "queue {queue} cannot forward to {forward}: a Redis Cluster keeps that in another slot than the queue; begin its name \
+         with the hash tag of the queue's keys, which `redis-cli --scan --pattern '*:{queue}:meta'` shows in braces"
+    )]
+    OtherSlot {
         /// Which queue.
         queue: QueueName,
         /// Where to.
-        epoch: u64,
+        forward: Forward,
     },
     /// Redis was emptied, or lost the deployment's config, and somebody opened it anew otherwise: jobs published here
     /// would reach nobody there. What was under way may have been carried out.

@@ -21,8 +21,9 @@ pub enum Reply {
     Server { version: (u16, u16, u16), policy: Option<String> },
     /// To publish: delays were counted from `since`, which a repeat answers from the first time.
     Published { time: UnixMicros, since: UnixMicros, outcomes: Vec<PublishOutcome>, full: Option<Full> },
-    /// To publish: the queue has moved on to another epoch; nothing was accepted.
-    Moved { time: UnixMicros, epoch: u64 },
+    /// To all that is about a queue but extend and inspect: newer scripts are needed there, for what `gate` says. Nothing
+    /// was done. The time is missing as in [`Reply::Settled`].
+    Gated { time: Option<UnixMicros>, gate: String },
     /// To publish, reserve, cancel and reschedule: a later batch of the lane has run; this one did nothing.
     Superseded { time: UnixMicros },
     /// To reserve: `next` is the next event of the queue, if it was just computed; `more` that due jobs were left;
@@ -70,6 +71,8 @@ pub enum Reply {
     Configured { time: UnixMicros, cfgver: u64 },
     /// To configure: another config was found; nothing changed.
     ConfigConflict { time: UnixMicros, cfgver: u64, found: QueueConfig },
+    /// To configure: on a cluster, what the queue is to forward to is in another slot than the queue. Nothing changed.
+    OtherSlot,
     /// To pause: another version was found; nothing changed.
     PauseConflict { time: UnixMicros, cfgver: u64, paused: bool },
     /// To destroy.
@@ -94,11 +97,14 @@ impl Reply {
     /// Redis's clock when the script ran, where the answer tells it.
     pub fn time(&self) -> Option<UnixMicros> {
         match self {
-            Reply::Server { .. } | Reply::Named { .. } | Reply::Refused(_) | Reply::Broken(_) => None,
-            Reply::Settled { time, .. } => *time,
+            Reply::Server { .. }
+            | Reply::Named { .. }
+            | Reply::OtherSlot
+            | Reply::Refused(_)
+            | Reply::Broken(_) => None,
+            Reply::Settled { time, .. } | Reply::Gated { time, .. } => *time,
             Reply::Opened { time, .. }
             | Reply::Published { time, .. }
-            | Reply::Moved { time, .. }
             | Reply::Superseded { time }
             | Reply::Granted { time, .. }
             | Reply::Extended { time, .. }
@@ -153,12 +159,11 @@ impl Reply {
                 | Command::Cancel { .. }
                 | Command::Reschedule { .. },
             )
-            | (Reply::Moved { .. }, Command::Publish { .. })
             | (Reply::Opened { .. }, Command::Open { .. })
             | (Reply::Server { .. }, Command::Server)
             | (Reply::Tended { .. }, Command::Tend { .. })
             | (Reply::Configured { .. }, Command::Configure { .. } | Command::Pause { .. })
-            | (Reply::ConfigConflict { .. }, Command::Configure { .. })
+            | (Reply::ConfigConflict { .. } | Reply::OtherSlot, Command::Configure { .. })
             | (Reply::PauseConflict { .. }, Command::Pause { .. })
             | (Reply::Destroyed { .. }, Command::Destroy { .. })
             | (Reply::Gone { .. }, Command::Destroy { .. } | Command::Inspect { .. })
@@ -166,6 +171,7 @@ impl Reply {
             | (Reply::Counted { .. }, Command::Stats { .. })
             | (Reply::Named { .. }, Command::Queues { .. })
             | (Reply::Refused(_) | Reply::Broken(_), _) => true,
+            (Reply::Gated { .. }, command) => command.has_gate(),
             _ => false,
         }
     }
@@ -292,8 +298,6 @@ pub struct Stored {
 pub struct Stats {
     /// When the queue came to be, or `None` if there is no such queue.
     pub born: Option<UnixMicros>,
-    /// Reserved for partitions; 0.
-    pub epoch: u64,
     /// The version of its config; 0 if it was never configured.
     pub cfgver: u64,
     /// Whether it is paused.

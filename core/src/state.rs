@@ -14,6 +14,8 @@ pub struct State {
     pub fence: Fence,
     /// Attempts spent, the current one included.
     pub attempts: u16,
+    /// The verdict by which the job came here, under `fence`.
+    pub verdict: Option<VerdictKind>,
     /// The most attempts, as settled at the latest grant.
     pub max: u16,
     /// Grants so far, at most 9,999.
@@ -50,12 +52,8 @@ impl State {
     pub const BIG: u8 = 4;
     /// The job expired while it was leased.
     pub const EXPIRED: u8 = 8;
-    /// The job came here by a verdict under `fence`.
-    pub const BY_VERDICT: u8 = 16;
-    /// The verdict by which the job came here, times this, is above all other flags.
-    const VERDICT: u8 = 32;
-    /// Where that is kept.
-    pub const VERDICTS: u8 = 0xe0;
+    /// Flags from here on are of newer scripts: this version's answer that there is a gate.
+    pub const GATED: u8 = 0x20;
 
     /// Reads the text; `None` if scripts would not write it.
     pub fn parse(text: &[u8]) -> Option<State> {
@@ -69,7 +67,11 @@ impl State {
             phase: Phase::of(*text.as_bytes().first()?)?,
             fence: Fence(text.get(1..17)?.parse().ok().filter(|fence| *fence < 1 << 53)?),
             attempts: text.get(17..21)?.parse().ok()?,
-            max: text.get(21..25)?.parse().ok()?,
+            verdict: match text.get(21..22)?.parse::<usize>().ok()? {
+                0 => None,
+                digit => Some(*VerdictKind::LEAVING.get(digit - 1)?),
+            },
+            max: text.get(22..25)?.parse().ok()?,
             deliveries: text.get(25..29)?.parse().ok()?,
             flags: u8::from_str_radix(text.get(29..31)?, 16).ok()?,
             due: UnixMs(text.get(31..44)?.parse().ok()?),
@@ -78,20 +80,6 @@ impl State {
         };
         let delay = state.extension.len() == 8 && digits(&state.extension, 10);
         (delay || !state.has(State::LOST_DELAY)).then_some(state)
-    }
-
-    /// The verdict by which the job came here, if it is one that leaves a state.
-    pub fn verdict(&self) -> Option<VerdictKind> {
-        VerdictKind::LEAVING.get(usize::from(self.flags / State::VERDICT).checked_sub(1)?).copied()
-    }
-
-    /// The same state, by this verdict, which is no ack: that leaves none.
-    #[must_use]
-    pub fn judged(self, verdict: VerdictKind) -> State {
-        let place = VerdictKind::LEAVING.iter().position(|kind| *kind == verdict);
-        let place = place.and_then(|place| u8::try_from(place + 1).ok()).unwrap_or(0);
-        let flags = self.flags % State::VERDICT + place * State::VERDICT;
-        State { flags: flags | State::BY_VERDICT, ..self }
     }
 
     /// Whether `flag` is set.
@@ -123,12 +111,14 @@ impl Phase {
 
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verdict = VerdictKind::LEAVING.iter().position(|kind| Some(*kind) == self.verdict);
         write!(
             f,
-            "{}{:016}{:04}{:04}{:04}{:02x}{:013}{:02}{}{}",
+            "{}{:016}{:04}{}{:03}{:04}{:02x}{:013}{:02}{}{}",
             self.phase.letter(),
             self.fence.0,
             self.attempts,
+            verdict.map_or(0, |place| place + 1),
             self.max,
             self.deliveries,
             self.flags,
@@ -151,6 +141,7 @@ mod tests {
             phase: Phase::Ended,
             fence: Fence(1_763_700_000_000_123),
             attempts: 2,
+            verdict: Some(VerdictKind::Snooze),
             max: 10,
             deliveries: 3,
             flags: State::TTL | State::LOST_DELAY,
@@ -159,7 +150,7 @@ mod tests {
             reason: Reason::new("timeout: é"),
         };
         let text = state.to_string();
-        assert!(text.starts_with("E17637000000001230002001000030317637000005000800015000timeout"), "{text}");
+        assert!(text.starts_with("E17637000000001230002201000030317637000005000800015000timeout"), "{text}");
         assert_eq!(State::parse(text.as_bytes()), Some(state));
         for cut in 0..54 {
             assert_eq!(State::parse(&text.as_bytes()[..cut]), None);

@@ -15,7 +15,7 @@ use bytes::Bytes;
 
 pub use decode::decode;
 pub use dialect::{All, Delivery, Dialect};
-pub use encode::{Args, Form, LAYOUT, encode};
+pub use encode::{Args, Form, LAYOUT, LAYOUT_TEXT, encode, read_layout};
 pub use refusal::{Refusal, refusal};
 
 /// A reply as any transport of Redis carries it.

@@ -13,6 +13,7 @@ fn grant(name: &str) -> Grant {
         phase: Phase::Leased,
         fence: Fence(7),
         attempts: 1,
+        verdict: None,
         max: 10,
         deliveries: 1,
         flags: 0,

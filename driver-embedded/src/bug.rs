@@ -106,6 +106,8 @@ bugs! {
     NoWakeOnPublish "no-wake-on-publish",
     /// A verdict that comes after another one is answered as its repeat.
     ConflictTakenForRepeat "conflict-taken-for-repeat",
+    /// A queue's gate stops nothing.
+    GateIgnored "gate-ignored",
     /// A job whose state cannot be read is put back to wait, for ever.
     BrokenStateWaits "broken-state-waits",
     /// A lower bound of lease ends that cannot be read is taken for none.

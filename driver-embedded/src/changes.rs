@@ -41,6 +41,7 @@ pub(crate) fn never_delivered(due: UnixMs) -> State {
         phase: Phase::Dead,
         fence: Fence(0),
         attempts: 0,
+        verdict: None,
         max: 0,
         deliveries: 0,
         flags: 0,
@@ -106,7 +107,7 @@ impl Script<'_> {
             let state = state.filter(|_| !self.queue.is_broken(id));
             let mut state = state.unwrap_or_else(|| self.first_state(id, due));
             set_flag(&mut state, State::TTL, true);
-            set_flag(&mut state, State::BY_VERDICT, false);
+            state.verdict = None;
             self.dies(id, state, Reason::new("expired"));
         } else {
             self.vanishes(id, state.as_ref());

@@ -18,6 +18,8 @@ pub enum Damage {
     State { id: JobId, text: Bytes },
     /// A field of `meta` is this text: `HSET meta <field> <text>`. A session's text cannot be one that is well formed.
     Meta { field: String, text: Bytes },
+    /// The queue has a gate, or none: `HSET meta gate <text>`, as newer scripts do, or `HDEL`.
+    Gate { gate: Option<String> },
     /// The job has this score in a zset of jobs, be it that it was not there: `ZADD <key> <score> <id>`.
     Score { key: Key, id: JobId, score: f64 },
     /// The queue has this score on its shard's agenda: `ZADD agenda <score> q<queue>`.
@@ -81,6 +83,7 @@ impl Store {
         match damage {
             Damage::State { id, text } => part.queue(queue).put_state(id, text),
             Damage::Meta { field, text } => part.queue(queue).put_field(field, text),
+            Damage::Gate { gate } => part.queue(queue).meta.gate.clone_from(gate),
             Damage::Score { key, id, score } => part.queue(queue).put_score(*key, id, *score),
             Damage::Agenda { score } => part.agenda.insert(queue.clone(), time(*score)),
             Damage::Foreign { key, .. } => part.lose_key(queue, *key),

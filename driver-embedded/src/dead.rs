@@ -25,7 +25,7 @@ impl Script<'_> {
                 Some(_) => State { flags: State::BIG, ..never_delivered(now) },
                 None => never_delivered(now),
             };
-            state.phase = if state.has(State::BY_VERDICT) { Phase::Waiting } else { Phase::Ended };
+            state.phase = if state.verdict.is_some() { Phase::Waiting } else { Phase::Ended };
             if !self.planted(Bug::RequeueKeepsAttempts) {
                 state.attempts = 0;
             }

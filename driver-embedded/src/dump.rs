@@ -47,7 +47,7 @@ impl Store {
         let mut dump = Dump::default();
         if let Some((layout, shards, born)) = self.opened {
             let mut fields = Fields::default();
-            fields.put("layout", layout);
+            fields.put("layout", format!("{layout}.0"));
             fields.put("shards", shards.count());
             fields.put("born", born);
             dump.hash(keys.config(), fields);
@@ -133,6 +133,7 @@ fn meta_fields(meta: &Meta) -> Fields {
     fields.maybe("cfgver", (meta.cfgver > 0).then_some(meta.cfgver));
     config_fields(&meta.config, &mut fields);
     fields.maybe("paused", meta.paused.then_some(1));
+    fields.maybe("gate", meta.gate.as_ref());
     fields.maybe("forward_error", meta.forward_error.as_ref());
     fields.maybe("fence", meta.fence);
     match meta.lo {

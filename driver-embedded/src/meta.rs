@@ -11,6 +11,8 @@ pub(crate) struct Meta {
     pub(crate) cfgver: u64,
     pub(crate) config: QueueConfig,
     pub(crate) paused: bool,
+    /// What newer scripts are needed for.
+    pub(crate) gate: Option<String>,
     pub(crate) forward_error: Option<String>,
     pub(crate) fence: Option<Fence>,
     pub(crate) lo: Lo,

@@ -92,7 +92,6 @@ impl Script<'_> {
         });
         let stats = Stats {
             born: meta.born,
-            epoch: 0,
             cfgver: meta.cfgver,
             paused: meta.paused,
             config: meta.config.clone(),

@@ -1,7 +1,6 @@
 use delayline_core::{JobId, Phase, Reason, State, UnixMs};
 
 use crate::bug::Bug;
-use crate::changes::set_flag;
 use crate::meta::Lo;
 use crate::script::Script;
 
@@ -61,7 +60,7 @@ impl Script<'_> {
                 return;
             }
             if state.attempts >= state.max {
-                set_flag(&mut state, State::BY_VERDICT, false);
+                state.verdict = None;
                 self.dies(id, state, Reason::new("lease ended"));
                 return;
             }

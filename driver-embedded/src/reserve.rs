@@ -152,6 +152,7 @@ impl Script<'_> {
             phase: Phase::Leased,
             fence,
             attempts: (attempts + u16::from(!self.planted(Bug::AttemptNotCounted))).min(DELIVERIES_MAX),
+            verdict: None,
             max,
             deliveries: deliveries.saturating_add(1).min(DELIVERIES_MAX),
             flags: flag(ttl, State::TTL)

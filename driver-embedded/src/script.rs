@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use delayline_core::{Command, Due, QueueName, Reply, Shard, UnixMicros, UnixMs};
+use delayline_core::{Command, Due, JobId, QueueName, Reply, Settlement, Shard, State, UnixMicros, UnixMs};
 
 use crate::bug::Bug;
 use crate::changes::Changes;
@@ -38,11 +38,31 @@ impl Script<'_> {
         Due::After { ms }.counted_from(self.time)
     }
 
+    /// The answer where newer scripts keep more of the queue than these know. Acks alone do not read `meta`: a state of
+    /// theirs shows it.
+    fn gated(&self, command: &Command) -> Option<Reply> {
+        let gate = self.queue.meta.gate.clone();
+        let Command::Settle { tidy, leases, .. } = command else {
+            let gate = gate.filter(|_| command.has_gate() && !self.planted(Bug::GateIgnored))?;
+            return Some(Reply::Gated { time: Some(self.time), gate });
+        };
+        let timed = *tidy || leases.iter().any(|(_, _, settlement)| *settlement != Settlement::Ack);
+        let is_newer = |state: &State| state.flags >= State::GATED;
+        let shows =
+            |id: &JobId| !self.queue.is_broken(id) && self.queue.state_of(id).as_ref().is_some_and(is_newer);
+        let is_gated = timed && gate.is_some() || leases.iter().any(|(id, _, _)| shows(id));
+        (is_gated && !self.planted(Bug::GateIgnored))
+            .then(|| Reply::Gated { time: timed.then_some(self.time), gate: gate.unwrap_or_default() })
+    }
+
     pub(crate) fn planted(&self, bug: Bug) -> bool {
         self.bug == Some(bug)
     }
 
     pub(crate) fn run(mut self, command: &Command) -> Reply {
+        if let Some(gated) = self.gated(command) {
+            return gated;
+        }
         match command {
             Command::Publish { session, ceiling, jobs, .. } => self.publish(session, *ceiling, jobs),
             Command::Reserve { session, count, lease_ms, max_bytes, wakeable, .. } => {

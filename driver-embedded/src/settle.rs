@@ -43,7 +43,7 @@ impl Script<'_> {
         };
         let fenced = state.fence != fence && !self.planted(Bug::AckWithoutFenceCheck);
         if state.phase != Phase::Leased || fenced {
-            let before = state.fence == fence && state.has(State::BY_VERDICT);
+            let before = state.fence == fence && state.verdict.is_some();
             let outcome = if before { self.again(&state, settlement) } else { SettleOutcome::Stale };
             return (outcome, Some(state));
         }
@@ -58,13 +58,14 @@ impl Script<'_> {
             self.expires(id, Some(state), due);
             return (SettleOutcome::Expired, None);
         }
-        let (outcome, state) = self.judge(id, settlement, state.judged(settlement.verdict()));
+        let state = State { verdict: Some(settlement.verdict()), ..state };
+        let (outcome, state) = self.judge(id, settlement, state);
         (outcome, Some(state))
     }
 
     /// A verdict under this lease was carried out before: that one stands.
     fn again(&self, state: &State, settlement: &Settlement) -> SettleOutcome {
-        let first = state.verdict().filter(|first| *first != settlement.verdict());
+        let first = state.verdict.filter(|first| *first != settlement.verdict());
         match first {
             Some(first) if !self.planted(Bug::ConflictTakenForRepeat) => SettleOutcome::Conflict(first),
             _ => SettleOutcome::Repeat,

@@ -154,7 +154,7 @@ impl Script<'_> {
         let mut state = state.unwrap_or_else(|| self.first_state(id, due));
         set_flag(&mut state, State::BIG, self.queue.size(id).is_some());
         set_flag(&mut state, State::TTL, self.queue.expiry(id).is_some());
-        set_flag(&mut state, State::BY_VERDICT, false);
+        state.verdict = None;
         self.dies(id, state, Reason::new(reason));
     }
 }

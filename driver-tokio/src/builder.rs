@@ -315,6 +315,9 @@ impl Opening<'_> {
                 Ok(Answer::Opened { layout, .. }) if layout > LAYOUT => {
                     return Err(Error::NewerLayout { address: self.address().to_owned(), found: layout });
                 }
+                Ok(Answer::Opened { layout, .. }) if layout < LAYOUT => {
+                    return Err(Error::OlderLayout { address: self.address().to_owned() });
+                }
                 Ok(Answer::Opened { shards, .. }) => return Ok(shards),
                 Ok(other) => return Err(unexpected(&other)),
                 // A server that is too old cannot run the script either: its version says more.

@@ -1,6 +1,8 @@
 use std::fmt;
 
-use delayline_core::{ConfigError, Fault, Full, JobId, NameError, QueueName, RecordError, Refusal, TooLarge};
+use delayline_core::{
+    ConfigError, Fault, Forward, Full, JobId, NameError, QueueName, RecordError, Refusal, TooLarge,
+};
 use thiserror::Error;
 
 use crate::{AddressError, Invalid};
@@ -105,6 +107,15 @@ pub enum Error {
         /// Its layout.
         found: u32,
     },
+    /// The deployment was made before the layout was settled, by a version that was not released.
+    #[error(
+        "{address} has a deployment that an unreleased version made, before layout 1 was settled: this version cannot read \
+         it; use another prefix, or remove its keys, which all begin with the prefix in braces"
+    )]
+    OlderLayout {
+        /// Where.
+        address: String,
+    },
     /// The server lacks what the scripts need.
     #[error("{address} runs Redis {}.{}.{}: at least 6.2 is needed", .version.0, .version.1, .version.2)]
     ServerTooOld {
@@ -155,16 +166,27 @@ pub enum Error {
         /// How full.
         full: Full,
     },
-    /// The queue has moved to another layout; this client is too old for it.
+    /// Newer clients keep more of the queue than this one knows: there is a gate. Nothing was done.
     #[error(
-        "queue {queue} has moved to epoch {epoch}: use a newer client; if nobody moved it, the field epoch of its key \
-         meta is broken: `delayline doctor --repair` mends it"
+        "queue {queue} needs a newer client than this one, which does not know its gate {gate:?}: update; if nobody set it, \
+         remove the field gate of its key meta"
     )]
-    Moved {
+    Gated {
+        /// Which queue.
+        queue: QueueName,
+        /// What it needs.
+        gate: String,
+    },
+    /// On a Redis Cluster, the queue would forward to a key of another slot, which no script could write. Nothing changed.
+    #[error(
+        "queue {queue} cannot forward to {forward}: a Redis Cluster keeps that in another slot than the queue; begin its name \
+         with the hash tag of the queue's keys, which `redis-cli --scan --pattern '*:{queue}:meta'` shows in braces"
+    )]
+    OtherSlot {
         /// Which queue.
         queue: QueueName,
         /// Where to.
-        epoch: u64,
+        forward: Forward,
     },
     /// The job cannot be written as a record.
     #[error(transparent)]

@@ -208,12 +208,16 @@ impl Site {
             Fault::OtherDeployment { layout, .. } if layout > LAYOUT => {
                 Error::NewerLayout { address: self.address.clone(), found: layout }
             }
+            Fault::OtherDeployment { layout, .. } if layout < LAYOUT => {
+                Error::OlderLayout { address: self.address.clone() }
+            }
             Fault::OtherDeployment { found, wanted, .. } => Error::ShardsMismatch {
                 address: self.address.clone(),
                 wanted: wanted.count(),
                 found: found.count(),
             },
-            Fault::Moved { queue, epoch } => Error::Moved { queue, epoch },
+            Fault::Gated { queue, gate } => Error::Gated { queue, gate },
+            Fault::OtherSlot { queue, forward } => Error::OtherSlot { queue, forward },
             Fault::Record(error) => Error::Record(error),
             Fault::Config(error) => Error::Config(error),
             Fault::Invalid(invalid) => Error::Invalid(invalid),

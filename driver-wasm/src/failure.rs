@@ -25,11 +25,14 @@ pub enum Failure {
         found: u16,
     },
     /// The deployment has a layout that this version does not know.
-    #[error("this deployment has layout {found}, and this version knows {known}: use a newer one")]
+    #[error(
+        "this deployment has layout {found}, and this version knows {known}: use a newer one; 0 is from before layout 1 was \
+         settled, and nothing reads it: use another prefix"
+    )]
     Layout {
         /// As fixed by whoever was first.
         found: u32,
-        /// The newest that is known.
+        /// The one that is known.
         known: u32,
     },
     /// The limits, or the number of queues, cannot be kept to.
@@ -46,7 +49,7 @@ pub enum Failure {
 impl Failure {
     /// Whether a deployment is another than is asked for, by what it answered when it was opened.
     pub(crate) fn if_other(asked: Shards, layout: u32, found: Shards) -> Result<(), Failure> {
-        if layout > LAYOUT {
+        if layout != LAYOUT {
             return Err(Failure::Layout { found: layout, known: LAYOUT });
         }
         if found != asked {

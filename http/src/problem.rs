@@ -117,9 +117,14 @@ impl Problem {
         Problem::later("shutting_down", detail)
     }
 
-    /// The queue has moved to another layout.
-    pub fn moved(detail: impl Display) -> Problem {
-        Problem::behind("moved", detail)
+    /// Newer services keep more of the queue than this one knows.
+    pub fn gated(detail: impl Display) -> Problem {
+        Problem::behind("gated", detail)
+    }
+
+    /// What a queue is to forward to is in another slot of a cluster.
+    pub fn forward_other_slot(detail: impl Display) -> Problem {
+        Problem::new(400, "forward_other_slot", detail)
     }
 
     /// The deployment was lost, and opened anew otherwise.
@@ -203,7 +208,8 @@ impl From<Fault> for Problem {
             Fault::NotSent(_) => Problem::not_sent(fault),
             Fault::Unknown => Problem::unknown(fault),
             Fault::Draining => Problem::shutting_down(fault),
-            Fault::Moved { .. } => Problem::moved(fault),
+            Fault::Gated { .. } => Problem::gated(fault),
+            Fault::OtherSlot { .. } => Problem::forward_other_slot(fault),
             Fault::OtherDeployment { .. } => Problem::wrong_shards(fault),
             Fault::Config(_) | Fault::Broken(_) => Problem::broken(fault),
         }
@@ -243,7 +249,7 @@ fn title(status: u16) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use delayline_core::{Ceiling, Full, QueueConfig, QueueName, Refusal, Shards};
+    use delayline_core::{Ceiling, Forward, Full, QueueConfig, QueueName, Refusal, Shards};
 
     #[test]
     fn a_problem_is_written_as_rfc_9457_has_it() {
@@ -272,7 +278,12 @@ mod tests {
             (Fault::NotSent(Some(Refusal::OutOfMemory)), 503, "not_sent"),
             (Fault::Unknown, 503, "unknown"),
             (Fault::QueueFull { queue: queue(), full }, 429, "queue_full"),
-            (Fault::Moved { queue: queue(), epoch: 2 }, 502, "moved"),
+            (Fault::Gated { queue: queue(), gate: "flow".into() }, 502, "gated"),
+            (
+                Fault::OtherSlot { queue: queue(), forward: Forward::List("out".into()) },
+                400,
+                "forward_other_slot",
+            ),
             (Fault::OtherDeployment { layout: 1, found: four, wanted: four }, 502, "wrong_shards"),
             (Fault::Record(record), 400, "bad_job"),
             (Fault::Config(config), 502, "broken"),

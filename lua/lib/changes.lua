@@ -52,7 +52,7 @@ end
 local function expires(id, s)
   if meta.expire == 'dead' then
     flag(s, TTL, true)
-    flag(s, BY_VERDICT, false)
+    s.verdict = 0
     dies(id, s, 'expired')
   else
     vanishes(id, s)
@@ -61,7 +61,9 @@ local function expires(id, s)
 end
 
 local function never_delivered(due)
-  return {phase = 'X', fence = 0, attempts = 0, max = 0, deliveries = 0, flags = 0, due = due, ext = '', reason = ''}
+  return {
+    phase = 'X', fence = 0, attempts = 0, verdict = 0, max = 0, deliveries = 0, flags = 0, due = due, ext = '', reason = '',
+  }
 end
 
 local function remove(command, key, place)

@@ -12,19 +12,25 @@ end
 -- What cannot be read is as if it were not there, but for what would then be forgotten: expiries and large records are
 -- counted, and leases looked for at once.
 local function read_meta(...)
-  local names = {...}
-  local values = call('HMGET', KEYS[3], ...)
+  local names = {'gate', ...}
+  local values = call('HMGET', KEYS[3], unpack(names))
   for i = 1, #names do meta[names[i]] = values[i] or nil end
   loaded = true
   if meta.exp and not whole(meta.exp) then meta.exp = size('exp') end
   if meta.big and not whole(meta.big) then meta.big = size('big') end
   if meta.lo and meta.lo ~= '' and (whole(meta.lo) or MOST) > LATEST_MS then meta.lo = '0' end
+  if meta.gate == '' then meta.gate = nil end
   if meta_num('attempts') < 1 or meta_num('attempts') > 999 then meta.attempts = nil end
   if meta_num('born') == 0 then meta.born = nil end
   if meta.paused ~= '1' then meta.paused = nil end
   if meta.forward and not (string.find(meta.forward, '^list:.') or string.find(meta.forward, '^stream:.')) then
     meta.forward = nil
   end
+end
+
+-- What is answered before any write where newer scripts keep more of the queue than these know: `gate` says what.
+local function gated()
+  return {'gate', num(us), meta.gate}
 end
 
 local function set(name, value)

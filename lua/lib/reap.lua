@@ -25,7 +25,7 @@ local function reap(limit)
     elseif has(s.flags, EXPIRED) then
       expires(id, s)
     elseif s.attempts >= s.max then
-      flag(s, BY_VERDICT, false)
+      s.verdict = 0
       dies(id, s, 'lease ended')
     else
       if has(s.flags, LOST_DELAY) then at = at + tonumber(s.ext) end

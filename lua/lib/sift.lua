@@ -62,7 +62,7 @@ local function sift(ids, dues, sizes)
       if not s or broken then s = never_delivered(dues[i]) end
       flag(s, BIG, sizes[i] and true or false)
       flag(s, TTL, expiry and true or false)
-      flag(s, BY_VERDICT, false)
+      s.verdict = 0
       is_unreadable(id, s, head == 'unreadable' and head or 'broken state')
     else
       good[#good + 1] = {

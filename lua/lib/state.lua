@@ -1,12 +1,12 @@
--- phase(1) fence(16) attempts(4) max(4) deliveries(4) flags(2, hex) due(13) extlen(2) extension reason
-local TTL, LOST_DELAY, BIG, EXPIRED, BY_VERDICT = 1, 2, 4, 8, 16
-local STATE = '^[LWEX]' .. string.rep('%d', 28) .. '%x%x' .. string.rep('%d', 15)
+-- phase(1) fence(16) attempts(4) verdict(1) max(3) deliveries(4) flags(2, hex) due(13) extlen(2) extension reason
+local TTL, LOST_DELAY, BIG, EXPIRED, GATED = 1, 2, 4, 8, 32
+local STATE = '^[LWEX]' .. string.rep('%d', 20) .. '[0-4]' .. string.rep('%d', 7) .. '%x%x' .. string.rep('%d', 15)
 
 -- Of a text that cannot be read nothing is known: the job may have all that a job can have.
 local function broken_state()
   return {
-    phase = 'W', fence = 0, attempts = 0, max = 0, deliveries = 0, flags = TTL + BIG, due = 0, ext = '', reason = '',
-    broken = true,
+    phase = 'W', fence = 0, attempts = 0, verdict = 0, max = 0, deliveries = 0, flags = TTL + BIG, due = 0, ext = '',
+    reason = '', broken = true,
   }
 end
 
@@ -18,7 +18,8 @@ local function read_state(text)
     phase = string.sub(text, 1, 1),
     fence = tonumber(string.sub(text, 2, 17)),
     attempts = tonumber(string.sub(text, 18, 21)),
-    max = tonumber(string.sub(text, 22, 25)),
+    verdict = tonumber(string.sub(text, 22, 22)),
+    max = tonumber(string.sub(text, 23, 25)),
     deliveries = tonumber(string.sub(text, 26, 29)),
     flags = tonumber(string.sub(text, 30, 31), 16),
     due = tonumber(string.sub(text, 32, 44)),
@@ -31,7 +32,7 @@ local function read_state(text)
 end
 
 local function state_text(s)
-  return string.format('%s%016.0f%04d%04d%04d%02x%013.0f%02d', s.phase, s.fence, s.attempts, s.max,
+  return string.format('%s%016.0f%04d%d%03d%04d%02x%013.0f%02d', s.phase, s.fence, s.attempts, s.verdict, s.max,
     s.deliveries, s.flags, s.due, #s.ext) .. s.ext .. s.reason
 end
 

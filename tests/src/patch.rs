@@ -213,7 +213,9 @@ const PATCHES: &[Patch] = &[
         "announce()\nreturn {'ok', num(us), num(us), letters}",
         "woken = false\nannounce()\nreturn {'ok', num(us), num(us), letters}",
     ),
-    patch(Bug::ConflictTakenForRepeat, 1, "return first and first ~= verdict and first or 'r'", "return 'r'"),
+    patch(Bug::ConflictTakenForRepeat, 1, "return first ~= verdict and first or 'r'", "return 'r'"),
+    patch(Bug::GateIgnored, 15, "if meta.gate == '' then meta.gate = nil end", "meta.gate = nil"),
+    patch(Bug::GateIgnored, 1, "states[i].flags >= GATED then", "false then"),
     patch(
         Bug::BrokenStateWaits,
         3,

@@ -185,6 +185,10 @@ pub fn damaging(keys: &Keyspace, queue: &QueueName, damage: &Damage) -> Vec<Vec<
     let words: [&[u8]; 4] = match damage {
         Damage::State { id, text } => [b"HSET", name(Key::State), id.as_str().as_bytes(), text],
         Damage::Meta { field, text } => [b"HSET", name(Key::Meta), field.as_bytes(), text],
+        Damage::Gate { gate: Some(gate) } => [b"HSET", name(Key::Meta), b"gate", gate.as_bytes()],
+        Damage::Gate { gate: None } => {
+            return [b"HDEL", name(Key::Meta), b"gate"].map(<[u8]>::to_vec).into();
+        }
         Damage::Score { key, id, score } => {
             let score = score.to_string();
             return [b"ZADD", name(*key), score.as_bytes(), id.as_str().as_bytes()]

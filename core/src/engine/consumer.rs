@@ -379,7 +379,7 @@ impl Consumer {
         }
         if let Some(asked) = self.queues.get_mut(queue).filter(|_| matches!(promise, Promise::Leave)) {
             asked.registered = false;
-        } else if matches!(fault, Fault::Broken(_)) {
+        } else if matches!(fault, Fault::Broken(_) | Fault::Gated { .. }) {
             base.events.push_back(Event::Fault(fault.clone()));
             if let Some(asked) = self.queues.get_mut(queue) {
                 asked.poll_after(base, queue, STUCK_MS);

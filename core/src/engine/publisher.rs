@@ -197,7 +197,7 @@ impl Machine for Publisher {
             }
             other => {
                 let fault = match other {
-                    Some(Reply::Moved { epoch, .. }) => Fault::Moved { queue: queue.clone(), epoch },
+                    Some(Reply::Gated { gate, .. }) => Fault::Gated { queue: queue.clone(), gate },
                     Some(Reply::Broken(why)) => Fault::Broken(why),
                     None if !maybe_ran => Fault::NotSent(refusal),
                     _ => Fault::Unknown,

@@ -118,6 +118,7 @@ mod tests {
             phase: Phase::Leased,
             fence,
             attempts: 1,
+            verdict: None,
             max: 10,
             deliveries: 1,
             flags: 0,

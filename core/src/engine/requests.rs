@@ -7,8 +7,8 @@ use super::base::{Base, BatchId, Timer};
 use super::flight::{Flights, Landed, Lane};
 use super::window::Window;
 use crate::{
-    Answer, Ask, Backlogged, Command, DeadLetters, Fault, JobId, Key, Reply, Request, Sizes, Stats, Token,
-    UnixMs,
+    Answer, Ask, Backlogged, Command, DeadLetters, Fault, JobId, Key, QueueConfig, Reply, Request, Sizes,
+    Stats, Token, UnixMs,
 };
 
 const LIST_BYTES: u64 = 1 << 20;
@@ -74,7 +74,7 @@ impl Requests {
     ) {
         let Some(waiting) = self.waiting.get_mut(&token) else { return };
         let next = match landed.reply {
-            Some(reply) if !matches!(reply, Reply::Broken(_)) => {
+            Some(reply) if !matches!(reply, Reply::Broken(_) | Reply::Gated { .. }) => {
                 waiting.handle_reply(reply, landed.batch.maybe_ran)
             }
             other => Next::Answer(Err(landed.batch.fault(other))),
@@ -162,6 +162,7 @@ impl Waiting {
                     _ => self.handle_conflict(cfgver),
                 };
             }
+            Reply::OtherSlot => return Next::Answer(Err(self.other_slot())),
             Reply::PauseConflict { cfgver, paused, .. } => {
                 return match &self.ask {
                     Ask::Pause { paused: wanted, .. } if *wanted == paused => {
@@ -184,6 +185,14 @@ impl Waiting {
             _ => return Next::Answer(Err(Fault::unexpected())),
         };
         Next::Answer(Ok(answer))
+    }
+
+    fn other_slot(&self) -> Fault {
+        let Ask::Configure { queue, config: QueueConfig { forward: Some(forward), .. }, .. } = &self.ask
+        else {
+            return Fault::unexpected();
+        };
+        Fault::OtherSlot { queue: queue.clone(), forward: forward.clone() }
     }
 
     fn handle_stats(&mut self, stats: Stats) -> Next {

@@ -357,6 +357,10 @@ impl Batch {
     pub(super) fn fault(&self, reply: Option<Reply>) -> Fault {
         match reply {
             Some(Reply::Broken(why)) => Fault::Broken(why),
+            Some(Reply::Gated { gate, .. }) => self.command.queue().map_or_else(Fault::unexpected, |queue| {
+                let queue = queue.clone();
+                Fault::Gated { queue, gate }
+            }),
             Some(_) => Fault::unexpected(),
             None if self.maybe_ran => Fault::Unknown,
             None => Fault::NotSent(self.refusal),

@@ -35,9 +35,15 @@ struct Waiting {
     promised: bool,
     /// How many takes had begun before.
     number: u64,
-    /// What the last one answered that made no sense.
-    broken: Option<String>,
+    /// Why the last reserve for it got no proper answer, if asking again does not help.
+    stuck: Option<Stuck>,
     deadline: Key,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Stuck {
+    Broken(String),
+    Gated(QueueName, String),
 }
 
 /// Takes that one reserve can serve.
@@ -54,6 +60,23 @@ pub(super) struct HandedOut {
     pub(super) asking: Vec<QueueName>,
     /// The queues of takes that were answered: perhaps nobody waits for them any more.
     pub(super) left: Vec<QueueName>,
+}
+
+impl Stuck {
+    fn of(fault: &Fault) -> Option<Stuck> {
+        match fault {
+            Fault::Broken(why) => Some(Stuck::Broken(why.clone())),
+            Fault::Gated { queue, gate } => Some(Stuck::Gated(queue.clone(), gate.clone())),
+            _ => None,
+        }
+    }
+
+    fn fault(&self) -> Fault {
+        match self {
+            Stuck::Broken(why) => Fault::Broken(why.clone()),
+            Stuck::Gated(queue, gate) => Fault::Gated { queue: queue.clone(), gate: gate.clone() },
+        }
+    }
 }
 
 impl Takes {
@@ -73,7 +96,7 @@ impl Takes {
         let deadline = base.after(patience_ms, Timer::TakeDeadline(token));
         let number = self.begun;
         self.begun += 1;
-        let waiting = Waiting { take, asking: 0, promised: false, number, broken: None, deadline };
+        let waiting = Waiting { take, asking: 0, promised: false, number, stuck: None, deadline };
         self.waiting.insert(token, Box::new(waiting));
         Ok(())
     }
@@ -126,10 +149,9 @@ impl Takes {
     /// The reserve for them got no proper answer.
     pub(super) fn unpromise(&mut self, tokens: &[(Token, u16)], fault: &Fault) {
         self.set_promised(tokens, false);
-        let Fault::Broken(why) = fault else { return };
         for (token, _) in tokens {
             if let Some(waiting) = self.waiting.get_mut(token) {
-                waiting.broken = Some(why.clone());
+                waiting.stuck = Stuck::of(fault).or(waiting.stuck.take());
             }
         }
     }
@@ -195,9 +217,9 @@ impl Takes {
         trouble: Option<Refusal>,
     ) -> Vec<QueueName> {
         let Some(waiting) = self.waiting.get(&token) else { return Vec::new() };
-        let answer = match &waiting.broken {
+        let answer = match &waiting.stuck {
             _ if self.was_answered(waiting) => Ok(Answer::Taken(Vec::new())),
-            Some(why) => Err(Fault::Broken(why.clone())),
+            Some(stuck) => Err(stuck.fault()),
             None => Err(Fault::NotSent(trouble)),
         };
         self.answer(base, token, answer)

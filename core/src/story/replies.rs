@@ -167,7 +167,9 @@ impl Story {
             Reply::Superseded { .. } => {
                 format!("{} came too late and did nothing: a later batch of its lane has run", name(command))
             }
-            Reply::Moved { epoch, .. } => format!("refused: the queue has moved to epoch {epoch}"),
+            Reply::Gated { gate, .. } => {
+                format!("refused: the queue has a gate, for what newer clients know: {gate}")
+            }
             Reply::Opened { layout, shards, .. } => {
                 format!("opened: layout {layout}, {}", shard_count(shards.count()))
             }

@@ -56,6 +56,7 @@ fn state(attempts: u16, reason: &str) -> State {
         phase: Phase::Leased,
         fence: Fence(1_760_000_000_000_001),
         attempts,
+        verdict: None,
         max: 4,
         deliveries: attempts,
         flags: 0,

@@ -36,6 +36,9 @@ fn read(kind: Kind, value: Value, answer: impl FnOnce(&mut Words) -> Option<Repl
         Value::Error(error) if kind == Kind::Queues && error.contains("WRONGTYPE") => {
             return Reply::Named { cursor: 0, queues: Vec::new() };
         }
+        Value::Error(error) if kind == Kind::Configure && error.starts_with("CROSSSLOT") => {
+            return Reply::OtherSlot;
+        }
         Value::Error(error) => {
             return refusal(&error).map_or(Reply::Broken(error), Reply::Refused);
         }

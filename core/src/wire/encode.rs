@@ -14,6 +14,16 @@ use crate::{Command, DeadLetters, Due, Forward, QueueConfig, Session, Settlement
 /// The version of the layout that [`Command::Open`] fixes.
 pub const LAYOUT: u32 = 1;
 
+/// How a deployment says that it has this layout. What was written before the layout was settled says `1`.
+#[doc(hidden)]
+pub const LAYOUT_TEXT: &str = "1.0";
+
+/// The layout of which a deployment says this; 0 is the one from before it was settled.
+#[doc(hidden)]
+pub fn read_layout(text: &str) -> Option<u32> {
+    if text == "1" { Some(0) } else { text.strip_suffix(".0")?.parse().ok() }
+}
+
 /// Takes the words of a command, one by one.
 pub trait Args {
     /// The next word.
@@ -82,7 +92,9 @@ fn write_keys<A: Args>(keys: &Keyspace, command: &Command, words: &mut Words<'_,
             let dues = queues.iter().map(|queue| keys.due_key(queue));
             words.keys(&keys.shard_keys(*shard).into_iter().chain(dues).collect::<Vec<_>>());
         }
-        Command::Tend { queue, forward: Some(Forward::List(to) | Forward::Stream(to)), .. } => {
+        Command::Tend { queue, forward: Some(forward), .. }
+        | Command::Configure { queue, config: QueueConfig { forward: Some(forward), .. }, .. } => {
+            let (Forward::List(to) | Forward::Stream(to)) = forward;
             words.show(12);
             for key in keys.queue_keys(queue) {
                 words.arg(&key);

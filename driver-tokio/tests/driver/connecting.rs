@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use delayline_tokio::{AddressError, Client, Error, Shards};
+use delayline_tokio::{AddressError, Client, Error, Forward, QueueConfig, SettleOutcome, Shards, Verdict};
 
 use crate::server::{Server, admin, free_port};
 use crate::{eventually, said};
@@ -217,6 +217,29 @@ async fn a_node_that_holds_a_whole_cluster_serves() {
         queue.publish_bytes("x").await.unwrap();
         assert_eq!(queue.take().wait(Duration::from_secs(20)).await.unwrap().len(), 1);
     }
+    let queue = client.bytes("forwarding").unwrap();
+    let forwarding = |to: &str| {
+        let forward = Some(Forward::List(to.to_owned()));
+        queue.configure(QueueConfig { forward, ..QueueConfig::default() }, None)
+    };
+    let refused = forwarding("out").await.unwrap_err();
+    assert!(matches!(&refused, Error::OtherSlot { .. }), "{refused:?}");
+    assert!(
+        refused.to_string().contains("list:out") && refused.to_string().contains("hash tag"),
+        "{refused}"
+    );
+    assert_eq!(queue.stats(0).await.unwrap().config, QueueConfig::default());
+    queue.publish_bytes("x").await.unwrap();
+    let meta = admin(&node, &["EVAL", "return redis.call('KEYS', '*:forwarding:meta')[1]", "0"]).await;
+    let tag = meta.split_inclusive('}').next().unwrap();
+    let out = format!("{tag}out");
+    forwarding(&out).await.unwrap();
+    eventually("it is forwarded", async || {
+        // Whoever waits for jobs tends the queues meanwhile.
+        assert_eq!(queue.take().wait(Duration::from_millis(100)).await.unwrap(), []);
+        admin(&node, &["LLEN", &out]).await.contains('1')
+    })
+    .await;
 }
 
 fn cluster_node() -> Server {
@@ -239,16 +262,58 @@ async fn a_broken_value_names_its_key_its_queue_and_the_way_out() {
     };
     let config = "{shop}:config";
     for text in ["", "text", "-5", "nan", "1.5", "99999999999999999999"] {
-        for field in ["layout", "shards"] {
+        for (field, sound) in [("layout", "1.0"), ("shards", "1")] {
             admin(&server, &["HSET", config, field, text]).await;
             names(&Client::connect(&url).await.unwrap_err(), &[config, &format!("{text:?}")]);
-            admin(&server, &["HSET", config, field, "1"]).await;
+            admin(&server, &["HSET", config, field, sound]).await;
         }
         admin(&server, &["SET", config, text]).await;
         names(&Client::connect(&url).await.unwrap_err(), &[config, "no hash"]);
         admin(&server, &["DEL", config]).await;
         drop(Client::connect(&url).await.unwrap());
     }
-    admin(&server, &["HSET", "{shop:0.0}:orders:meta", "epoch", "3"]).await;
-    names(&orders.publish_bytes("x").await.unwrap_err(), &["queue orders", "field epoch", "meta"]);
+}
+
+#[tokio::test]
+async fn a_deployment_of_another_layout_is_refused_by_name() {
+    let server = Server::spawn();
+    drop(Client::connect(&server.url()).await.unwrap());
+    admin(&server, &["HSET", "{dl}:config", "layout", "2.0"]).await;
+    let newer = Client::connect(&server.url()).await.unwrap_err();
+    assert!(matches!(newer, Error::NewerLayout { found: 2, .. }), "{newer:?}");
+    // As it was written before layout 1 was settled.
+    admin(&server, &["HSET", "{dl}:config", "layout", "1"]).await;
+    let older = Client::connect(&server.url()).await.unwrap_err();
+    assert!(matches!(older, Error::OlderLayout { .. }), "{older:?}");
+    assert!(older.to_string().contains("before layout 1 was settled"), "{older}");
+}
+
+/// A newer version has the queue limited, split or moved: whoever does not know how says so, and does nothing.
+#[tokio::test]
+async fn a_queue_with_a_gate_is_left_alone_and_what_is_held_may_end() {
+    let server = Server::spawn();
+    let client = Client::connect(&server.url()).await.unwrap();
+    let orders = client.bytes("orders").unwrap();
+    orders.publish_bytes("x").id("held").await.unwrap();
+    orders.publish_bytes("x").id("waits").delay(Duration::from_secs(60)).await.unwrap();
+    let held = orders.take().await.unwrap().remove(0);
+    let meta = "{dl:0.0}:orders:meta";
+    admin(&server, &["HSET", meta, "gate", "flow"]).await;
+    let is_gated = |error: &Error| {
+        let known =
+            matches!(error, Error::Gated { queue, gate } if queue.as_str() == "orders" && gate == "flow");
+        assert!(known && error.to_string().contains("newer client"), "{error:?}");
+    };
+    is_gated(&orders.publish_bytes("x").await.unwrap_err());
+    is_gated(&orders.take().await.unwrap_err());
+    is_gated(&orders.cancel("waits").await.unwrap_err());
+    is_gated(&orders.reschedule("waits", Duration::ZERO).await.unwrap_err());
+    is_gated(&orders.stats(0).await.unwrap_err());
+    is_gated(&orders.pause().await.unwrap_err());
+    is_gated(&orders.destroy().await.unwrap_err());
+    // It has a plain lease, which plain acks may end.
+    assert_eq!(client.settle(held.lease, Verdict::Ack).await.unwrap(), SettleOutcome::Done);
+    admin(&server, &["HDEL", meta, "gate"]).await;
+    orders.publish_bytes("x").await.unwrap();
+    assert_eq!(orders.stats(0).await.unwrap().delayed, 1);
 }

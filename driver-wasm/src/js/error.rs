@@ -26,7 +26,7 @@ export interface DelaylineError extends Error {
  * after `unknown`: repeat it; a publish with an id can be repeated safely.
  */
 export type ErrorCode =
-  | "not_sent" | "unknown" | "queue_full" | "busy" | "shutting_down" | "moved" | "broken"
+  | "not_sent" | "unknown" | "queue_full" | "busy" | "shutting_down" | "gated" | "broken"
   | "stale" | "gone" | "settled"
   | "partly_published" | "unsettled" | "unreachable" | "wrong_shards" | "newer_layout"
   | "bad_option" | "unknown_option" | "bad_endpoint" | "bad_queue_name" | "bad_job_id" | "bad_lease" | "bad_name"

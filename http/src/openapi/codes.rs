@@ -63,6 +63,12 @@ pub const CODES: &[Code] = &[
     of("forbidden", &[403], "The token has not the scope, or is for some queues only: use another."),
     of("forward_needs_redis", &[400], "In memory there is nothing to forward to."),
     of("forward_not_allowed", &[403], "The service was not started with a `--forward-to` that matches."),
+    of(
+        "forward_other_slot",
+        &[400],
+        "The Redis is a cluster, and has the destination in another slot: begin its name with the queue's hash tag.",
+    ),
+    of("gated", &[502], "Newer services keep more of the queue than this one knows: update the service."),
     of("gone", &[410], "The job no longer exists: it was acked, purged or destroyed."),
     of("leased", &[409], "A consumer holds the job: wait until its lease ends."),
     of(
@@ -70,7 +76,6 @@ pub const CODES: &[Code] = &[
         &[405],
         "The path does not take the method: the header `Allow` says what it takes.",
     ),
-    of("moved", &[502], "The queue has moved to another layout: update the service."),
     of("namespace_full", &[429], "The namespace holds as much as its ceilings allow."),
     of("no_such_job", &[404], "The queue has no such job: it may have been acked, cancelled or expired."),
     of("no_such_namespace", &[404], "There is neither a queue nor a ceiling of such a namespace."),

@@ -234,7 +234,7 @@ pub(super) const ANY: &[&str] = &[
 ];
 /// What a route that asks the store may answer.
 pub(super) const STORE: &[&str] =
-    &["broken", "busy", "denied", "moved", "not_sent", "refused", "shutting_down", "unknown", "wrong_shards"];
+    &["broken", "busy", "denied", "gated", "not_sent", "refused", "shutting_down", "unknown", "wrong_shards"];
 /// What a route that changes something may answer.
 pub(super) const CHANGES: &[&str] = &["cross_site"];
 /// What a route that reads a body may answer.

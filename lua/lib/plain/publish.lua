@@ -12,27 +12,27 @@ repeat
   if #us_text ~= 16 or ARGV[3] == '1' then break end
   local now_text = sub(us_text, 1, -4)
 
-  local m = pcall('HMGET', KEYS[3], ARGV[2], 'born', 'epoch', 'max_jobs', 'max_bytes', 'mean', 'sessions', 'published',
+  local m = pcall('HMGET', KEYS[3], ARGV[2], 'born', 'gate', 'max_jobs', 'max_bytes', 'mean', 'sessions', 'published',
     'acked', 'cancelled', 'expired', 'purged', 'forwarded', 'lost', 'w', 'paused', 'forward', 'exp')
-  if m.err or not m[1] or not m[2] or m[17] or (m[3] or '0') ~= ARGV[4] then break end
-  local numbers = {m[2], m[3] or '0', m[4] or ARGV[5], m[5] or ARGV[6], m[6] or '0', m[7] or '0'}
-  for i = 8, 14 do numbers[i - 1] = m[i] or '0' end
-  numbers[14] = m[18] or '0'
+  if m.err or not m[1] or not m[2] or m[3] or m[17] then break end
+  local numbers = {m[2], m[4] or ARGV[4], m[5] or ARGV[5], m[6] or '0', m[7] or '0'}
+  for i = 8, 14 do numbers[i - 2] = m[i] or '0' end
+  numbers[13] = m[18] or '0'
   local numbers_text = table.concat(numbers, ',') .. ','
   if find(numbers_text, '[^%d,]') or find(numbers_text, ',0%d') or find(numbers_text, ',,', 1, true)
     or not find(numbers_text, '^[1-9]') or #m[2] ~= 16 or m[2] > '9007199254740991'
     or find(numbers_text, ',%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d') then break end
   local last = string.match(m[1], '^(%d+) %d+ %d+ [nrdf]+$')
-  if not last or last + 0 >= ARGV[3] + 0 or numbers[6] + 0 > 64 then break end
-  local jobs, mean = numbers[7] + 0, numbers[5] + 0
-  for i = 8, 13 do jobs = jobs - numbers[i] end
+  if not last or last + 0 >= ARGV[3] + 0 or numbers[5] + 0 > 64 then break end
+  local jobs, mean = numbers[6] + 0, numbers[4] + 0
+  for i = 7, 12 do jobs = jobs - numbers[i] end
   if jobs < 0 then jobs = 0 end
-  local max_jobs, max_bytes = numbers[3] + 0, numbers[4] + 0
+  local max_jobs, max_bytes = numbers[2] + 0, numbers[3] + 0
   if max_jobs > 0 and jobs >= max_jobs or max_bytes > 0 and jobs * mean >= max_bytes then break end
 
   local n, ids, pool, due, exp, seen, bytes = 0, {}, {}, {}, {}, {}, 0
   local when, ttl, due_text, end_text, soon_text, is_due
-  for i = 7, #ARGV, 4 do
+  for i = 6, #ARGV, 4 do
     local id, record = ARGV[i], ARGV[i + 3]
     if #record > 4096 or seen[id] then n = 0 break end
     if ARGV[i + 1] ~= when then
@@ -76,10 +76,10 @@ repeat
   if exp[1] then put('ZADD', KEYS[9], unpack(exp)) end
   put('HSET', KEYS[2], queue_text, '')
   local fields = {
-    'mean', format('%.0f', math.floor((mean * jobs + bytes) / (jobs + n))), 'published', format('%.0f', numbers[7] + n),
+    'mean', format('%.0f', math.floor((mean * jobs + bytes) / (jobs + n))), 'published', format('%.0f', numbers[6] + n),
     ARGV[2], ARGV[3] .. ' ' .. format('%.0f', now_text + 600000) .. ' ' .. us_text .. ' ' .. letters,
   }
-  if exp[1] then fields[7], fields[8] = 'exp', format('%.0f', numbers[14] + #exp / 2) end
+  if exp[1] then fields[7], fields[8] = 'exp', format('%.0f', numbers[13] + #exp / 2) end
   put('HSET', KEYS[3], unpack(fields))
   if soon_text and put('ZADD', KEYS[1], 'LT', 'CH', soon_text, 'q' .. queue_text) == 1
     and soon_text + 0 < now_text + 15000 then

@@ -14,8 +14,8 @@ repeat
   local now_text = sub(us_text, 1, -4)
 
   local m = pcall('HMGET', KEYS[3], ARGV[2], 'fence', 'granted', 'sessions', 'attempts', 'lo', 'exp', 'big', 'retention',
-    'backoff', 'w', 'paused', 'forward')
-  if m.err or not m[1] or m[13] or m[12] == '1' then break end
+    'backoff', 'w', 'paused', 'forward', 'gate')
+  if m.err or not m[1] or m[13] or m[12] == '1' or m[14] then break end
   for i = 8, 9 do
     if m[i] and m[i] ~= '0' then m.odd = true end
   end
@@ -96,7 +96,7 @@ repeat
       else
         -- It was delivered before, and had no delay after a lost lease then either.
         local fence, tries, times, flags, rest_text = string.match(was,
-          '^[LWEX](%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d)(%d%d%d%d)%d%d%d%d(%d%d%d%d)%x(%x)%d%d%d%d%d%d%d%d%d%d%d%d%d00(.*)$')
+          '^[LWEX](%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d)(%d%d%d%d)[0-4]%d%d%d(%d%d%d%d)0(%x)%d%d%d%d%d%d%d%d%d%d%d%d%d00(.*)$')
         if not fence or fence > '9007199254740991' or find('2367abefABEF', flags, 1, true) then n = -1 break end
         state_text = 'L' .. fence_text .. format('%04d', math.min(tries + 1, 9999)) .. middle_text
           .. format('%04d', math.min(times + 1, 9999)) .. flags_text .. sub(dues[i], 1) .. '00' .. rest_text

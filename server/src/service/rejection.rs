@@ -46,8 +46,11 @@ pub(crate) fn problem(error: Error) -> Problem {
         Error::Closed | Error::EnginePanicked => Problem::shutting_down(error),
         Error::Refused { .. } => Problem::later("refused", error),
         Error::Denied { .. } => Problem::behind("denied", error),
-        Error::ShardsMismatch { .. } | Error::NewerLayout { .. } => Problem::wrong_shards(error),
-        Error::Moved { .. } => Problem::moved(error),
+        Error::ShardsMismatch { .. } | Error::NewerLayout { .. } | Error::OlderLayout { .. } => {
+            Problem::wrong_shards(error)
+        }
+        Error::Gated { .. } => Problem::gated(error),
+        Error::OtherSlot { .. } => Problem::forward_other_slot(error),
         _ => Problem::broken(error),
     }
 }

@@ -1,4 +1,4 @@
-use delayline_core::{Fence, Phase, Reason, State, UnixMs};
+use delayline_core::{Fence, Phase, Reason, State, UnixMs, VerdictKind};
 
 use super::input::Input;
 
@@ -16,12 +16,15 @@ pub fn state(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let mut four = || u16::try_from(input.number() % 10_000).unwrap_or(0);
     let (attempts, max, deliveries) = (four(), four(), four());
+    let [nack, bury] = [VerdictKind::Nack, VerdictKind::Bury].map(Some);
+    let verdict = input.pick(&[None, nack, Some(VerdictKind::Snooze), Some(VerdictKind::Release), bury]);
     let (delay, flags) = (input.flag(), input.byte());
     read_back(&State {
         phase: input.pick(&[Phase::Leased, Phase::Waiting, Phase::Ended, Phase::Dead]),
         fence: Fence(input.number() % (1 << 53)),
         attempts,
-        max,
+        verdict,
+        max: max % 1_000,
         deliveries,
         flags: if delay { flags } else { flags & !State::LOST_DELAY },
         due: UnixMs(input.number() % 10_u64.pow(13)),

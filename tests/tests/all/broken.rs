@@ -23,10 +23,9 @@ const TEXTS: [&[u8]; 10] =
 /// Redis keeps none that is not a number.
 const SCORES: [f64; 6] = [f64::INFINITY, f64::NEG_INFINITY, -5.0, 1.5, 1e300, 9_007_199_254_740_993.0];
 /// The fields of `meta` that do not count.
-const FIELDS: [&str; 23] = [
+const FIELDS: [&str; 22] = [
     "born",
     "cfgver",
-    "epoch",
     "attempts",
     "backoff",
     "retention",

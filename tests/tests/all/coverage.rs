@@ -6,8 +6,8 @@ use std::fmt::Debug;
 use delayline_core::{Command, PublishOutcome, Reply, Stats};
 
 /// What every run of some hundred sequences must have drawn. Not among it are the server's own answer to INFO, which no two
-/// stores share, and `Moved`: no command changes a queue's epoch.
-const EXPECTED: [&str; 110] = [
+/// stores share.
+const EXPECTED: [&str; 112] = [
     "acked",
     "again",
     "backoff",
@@ -38,6 +38,8 @@ const EXPECTED: [&str; 110] = [
     "Found Delayed",
     "Found Leased",
     "Found Ready",
+    "Gated",
+    "Gated untimed",
     "Gone",
     "Granted",
     "granted",
@@ -140,6 +142,10 @@ impl Coverage {
                 self.when(full.is_some(), "Published over");
             }
             Reply::Superseded { .. } => self.when(true, "Superseded"),
+            Reply::Gated { time, .. } => {
+                self.when(true, "Gated");
+                self.when(time.is_none(), "Gated untimed");
+            }
             Reply::Granted { jobs, backoff, next, more, open, .. } => {
                 self.when(true, "Granted");
                 self.when(jobs.is_empty(), "Granted none");
@@ -186,7 +192,7 @@ impl Coverage {
             }
             Reply::Counted { stats, .. } => self.counted(stats),
             Reply::Named { .. } => self.when(true, "Named"),
-            Reply::Server { .. } | Reply::Moved { .. } | Reply::Refused(_) | Reply::Broken(_) => {
+            Reply::Server { .. } | Reply::OtherSlot | Reply::Refused(_) | Reply::Broken(_) => {
                 self.saw("unexpected", reply);
             }
         }

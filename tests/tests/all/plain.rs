@@ -7,6 +7,7 @@ use delayline_core::{
     Command, Compression, Due, Entry, Fence, JobId, QueueConfig, QueueName, Record, Reply, Session,
     Settlement, Shards, UnixMicros, UnixMs,
 };
+use delayline_embedded::Damage;
 use delayline_lua::Script;
 use delayline_tests::plain::{with_other_plain_part, with_plain_part, without_plain_part};
 use delayline_tests::{Flavour, Options, Random, RedisServer, RedisStore, seeds};
@@ -37,6 +38,9 @@ struct Course {
     /// The last commands, each of which may come again.
     past: VecDeque<Command>,
     held: Vec<(JobId, Fence)>,
+    /// Whether the queue has a gate at times, and whether it has one.
+    gates: bool,
+    gated: bool,
 }
 
 #[test]
@@ -70,8 +74,8 @@ fn a_plain_part_that_decides_otherwise_is_found() {
         ("publish", "if due_text <= now_text then", "if due_text < now_text then"),
         (
             "publish",
-            "'published', format('%.0f', numbers[7] + n)",
-            "'published', format('%.0f', numbers[7] + 1)",
+            "'published', format('%.0f', numbers[6] + n)",
+            "'published', format('%.0f', numbers[6] + 1)",
         ),
         ("publish", "if waiting[i] or states[i] then", "if waiting[i] then"),
         ("publish", "last + 0 >= ARGV[3] + 0", "last + 0 > ARGV[3] + 0"),
@@ -83,7 +87,9 @@ fn a_plain_part_that_decides_otherwise_is_found() {
         ("reserve", "lo_text <= now_text", "lo_text < now_text"),
         ("reserve", "next_text <= now_text or false", "next_text < now_text or false"),
         ("reserve", "if lo_text == '' or end_text < lo_text then", "if lo_text == '' then"),
-        ("publish", "numbers[14] + #exp / 2", "numbers[14] + 1"),
+        ("publish", "numbers[13] + #exp / 2", "numbers[13] + 1"),
+        ("publish", "or m[3] or m[17] then", "or m[17] then"),
+        ("reserve", " or m[14] then", " then"),
         (
             "publish",
             "if end_text and (not soon_text or end_text < soon_text) then",
@@ -145,12 +151,19 @@ fn sequence(seed: u64, with: &mut RedisStore, without: &mut RedisStore) -> Resul
         expires: seed.is_multiple_of(2),
         past: VecDeque::new(),
         held: Vec::new(),
+        gates: seed % 4 == 1,
+        gated: false,
     };
     for store in [&mut *with, &mut *without] {
         store.clear();
         store.subscribe(ENGINES[0]);
     }
     for step in 0..STEPS {
+        if let Some(gate) = course.gate() {
+            for store in [&mut *with, &mut *without] {
+                store.damage(&queue(), &gate);
+            }
+        }
         let command = course.draw();
         let replies = [&mut *with, &mut *without].map(|store| store.execute(Some(course.now), &command));
         let heard = [&mut *with, &mut *without].map(RedisStore::heard);
@@ -183,6 +196,13 @@ impl Course {
         self.past.push_front(command.clone());
         self.past.truncate(32);
         command
+    }
+
+    /// The queue gets a gate, or loses it soon after.
+    fn gate(&mut self) -> Option<Damage> {
+        let changes = self.gates && self.random.number(0..=if self.gated { 3 } else { 30 }) == 0;
+        self.gated ^= changes;
+        changes.then(|| Damage::Gate { gate: self.gated.then(|| "flow".to_owned()) })
     }
 
     fn session(&mut self, verb: char) -> Session {

@@ -19,10 +19,11 @@ const ALARM: u64 = 3_000;
 const LUA_ALARM: u64 = 200;
 
 /// Planted bugs that no plan shows, and why; conformance finds each.
-const HARMLESS: [(Bug, &str); 3] = [
+const HARMLESS: [(Bug, &str); 4] = [
     (Bug::UnboundedTend, "plans have fewer jobs than a tend's limit"),
     (Bug::EditIgnoresChanges, "nobody edits jobs in plans"),
     (Bug::EditForgetsAttempts, "nobody edits jobs in plans"),
+    (Bug::GateIgnored, "no queue of a plan has a gate"),
 ];
 
 /// A plan in which 3,000 processes ask a queue for one thing each.

@@ -25,7 +25,7 @@ const KINDS: usize = 17;
 pub(crate) const ENGINES: [Identity; 3] = [Identity(1), Identity(u64::MAX), Identity(77)];
 
 /// States that scripts would not write.
-const STATES: [&[u8]; 9] = [
+const STATES: [&[u8]; 11] = [
     b"",
     b"text",
     b"L12",
@@ -34,6 +34,8 @@ const STATES: [&[u8]; 9] = [
     b"W17637000000000000001001000010217637000000000000",
     b"W176370000000000000010010000102176370000000008123",
     b"E1763700000000000000100100001zz17637000000000000",
+    b"W17637000000000000001001000012017637000000000000",
+    b"W17637000000000000001501000010017637000000000000",
     b"X\xff\x00",
 ];
 /// Texts that are no number, no flag and no session.
@@ -99,6 +101,10 @@ pub(crate) struct World {
     /// How many of a hundred steps damage the store.
     damages: u64,
     damaged: bool,
+    /// How many of a hundred steps set a gate.
+    gates: u64,
+    /// The queue that has one.
+    gated: Option<QueueName>,
     /// The queues that came to be: a store in memory holds no field of one that did not.
     there: BTreeSet<QueueName>,
     /// Whether a key was made one of another type.
@@ -129,6 +135,8 @@ impl World {
             steps_back: random.percent(20),
             damages: *random.pick(&[0, 0, 0, 2, 8]),
             damaged: false,
+            gates: if seed % 8 == 3 { 3 } else { 0 },
+            gated: None,
             there: BTreeSet::new(),
             had_foreign: false,
             lost_count: false,
@@ -185,6 +193,9 @@ impl World {
             let queue = self.queue();
             return Step::Damage(queue.clone(), self.damage(queue));
         }
+        if let Some(step) = self.gate() {
+            return step;
+        }
         if self.random.percent(1) {
             return Step::Lose(self.queue(), self.id());
         }
@@ -196,6 +207,23 @@ impl World {
             found
         });
         Step::Run(Box::new(self.command(kind.unwrap_or(0))))
+    }
+
+    /// A queue gets a gate, or has it taken away before long.
+    fn gate(&mut self) -> Option<Step> {
+        if self.gates == 0 {
+            return None;
+        }
+        if self.gated.is_some() {
+            let queue = if self.random.percent(15) { self.gated.take()? } else { return None };
+            return Some(Step::Damage(queue, Damage::Gate { gate: None }));
+        }
+        let queue = self.queue();
+        if !self.there.contains(&queue) || !self.random.percent(self.gates) {
+            return None;
+        }
+        self.gated = Some(queue.clone());
+        Some(Step::Damage(queue, Damage::Gate { gate: Some("flow".to_owned()) }))
     }
 
     /// Whether a key is of another type that no script has met: only then is it made anew on a server.

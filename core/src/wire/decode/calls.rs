@@ -11,7 +11,7 @@ use crate::{
 pub(super) fn answer(kind: Kind, status: &str, words: &mut Words) -> Option<Reply> {
     let time = UnixMicros(words.parsed()?);
     Some(match (kind, status) {
-        (Kind::Publish, "moved") => Reply::Moved { time, epoch: words.parsed()? },
+        (_, "gate") => Reply::Gated { time: Some(time), gate: words.lossy()? },
         (Kind::Publish | Kind::Cancel | Kind::Reschedule, "superseded") => Reply::Superseded { time },
         (Kind::Destroy | Kind::Inspect, "gone") => Reply::Gone { time },
         (Kind::Configure, "conflict") => {
@@ -167,7 +167,6 @@ impl Words {
         let mut fields = self.array()?;
         let mut stats = Stats {
             born: fields.maybe()?.map(UnixMicros),
-            epoch: fields.number()?,
             cfgver: fields.number()?,
             paused: fields.flag()?,
             config: fields.config()?,

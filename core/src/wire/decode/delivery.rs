@@ -1,6 +1,7 @@
 use alloc::format;
 use alloc::vec::Vec;
 
+use super::super::encode::read_layout;
 use super::{Words, bytes, parse, text};
 use crate::{
     ExtendOutcome, Fence, Grant, Kind, Reply, SettleOutcome, Shards, State, UnixMicros, UnixMs, VerdictKind,
@@ -8,13 +9,13 @@ use crate::{
 
 /// What a command that delivering takes answered.
 pub(super) fn answer(kind: Kind, status: &str, words: &mut Words) -> Option<Reply> {
-    if kind == Kind::Settle {
-        return Some(Reply::Settled {
-            time: words.maybe()?.map(UnixMicros),
-            outcomes: words.letters(settled)?,
-        });
+    let time = words.maybe()?.map(UnixMicros);
+    match (kind, status) {
+        (_, "gate") => return Some(Reply::Gated { time, gate: words.lossy()? }),
+        (Kind::Settle, _) => return Some(Reply::Settled { time, outcomes: words.letters(settled)? }),
+        _ => {}
     }
-    let time = UnixMicros(words.parsed()?);
+    let time = time?;
     Some(match (kind, status) {
         (Kind::Open, _) => opened(time, status, words)?,
         (Kind::Reserve, "superseded") => Reply::Superseded { time },
@@ -55,7 +56,8 @@ fn opened(time: UnixMicros, status: &str, words: &mut Words) -> Option<Reply> {
     }
     let [layout, shards, born] = [words.lossy()?, words.lossy()?, words.lossy()?];
     let key = words.text()?;
-    let (Ok(layout), Some(shards)) = (layout.parse(), shards.parse().ok().and_then(Shards::new)) else {
+    let read = (read_layout(&layout), shards.parse().ok().and_then(Shards::new));
+    let (Some(layout), Some(shards)) = read else {
         return Some(Reply::Broken(format!(
             "the key {key} says layout {layout:?} and {shards:?} shards: another program wrote it; `delayline doctor \
              --repair` writes the numbers that the names of the keys tell"

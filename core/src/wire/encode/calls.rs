@@ -25,7 +25,6 @@ pub(super) fn write_args<A: Args>(command: &Command, words: &mut Words<'_, A>) {
     match command {
         Command::Publish { session, ceiling, jobs, .. } => {
             words.session('p', session);
-            words.show(0);
             words.show(ceiling.jobs);
             words.show(ceiling.bytes);
             for job in jobs {

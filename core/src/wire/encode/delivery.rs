@@ -1,6 +1,6 @@
 use delayline_lua::{self as lua, Script};
 
-use super::{Args, LAYOUT, Words};
+use super::{Args, LAYOUT_TEXT, Words};
 use crate::Command;
 
 /// The script of a command that delivering takes; `None` for others.
@@ -19,7 +19,7 @@ pub(super) fn script(command: &Command) -> Option<&'static Script> {
 pub(super) fn write_args<A: Args>(command: &Command, words: &mut Words<'_, A>) {
     match command {
         Command::Open { shards } => {
-            words.show(LAYOUT);
+            words.arg(LAYOUT_TEXT);
             words.show(shards.count());
         }
         Command::Reserve { session, count, lease_ms, max_bytes, wakeable, .. } => {

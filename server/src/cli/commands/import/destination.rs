@@ -166,6 +166,7 @@ fn dead_state(died: UnixMs, reason: &str) -> State {
         phase: Phase::Dead,
         fence: Fence(0),
         attempts: 0,
+        verdict: None,
         max: 0,
         deliveries: 0,
         flags: 0,

@@ -1,4 +1,4 @@
-use delayline_core::wire::LAYOUT;
+use delayline_core::wire::{LAYOUT, LAYOUT_TEXT, read_layout};
 use delayline_core::{Keyspace, Prefix, Shards, UnixMicros};
 use delayline_tokio::redis::cmd;
 
@@ -39,12 +39,17 @@ pub(super) async fn examine(
     let (layout, count) = (field(0), field(1));
     let shards =
         count.as_deref().and_then(whole).and_then(|count| u16::try_from(count).ok()).and_then(Shards::new);
-    if let Some(layout) = layout.as_deref().and_then(whole).filter(|layout| *layout > u64::from(LAYOUT)) {
+    if let Some(layout) = layout.as_deref().and_then(read_layout).filter(|layout| *layout != LAYOUT) {
         let subject = format!("{layout}, this is a doctor for {LAYOUT}");
-        judge.found(PLACE, "its layout is a newer one: upgrade", subject, String::new());
+        let problem = if layout > LAYOUT {
+            "its layout is a newer one: upgrade"
+        } else {
+            "an unreleased version made it, before layout 1 was settled: use another prefix, or remove its keys"
+        };
+        judge.found(PLACE, problem, subject, String::new());
         return Ok(Config::Unknown);
     }
-    if let (Some(shards), Some(true)) = (shards, layout.map(|layout| layout == LAYOUT.to_string())) {
+    if let (Some(shards), Some(true)) = (shards, layout.map(|layout| layout == LAYOUT_TEXT)) {
         if let Some(tag) = names.strange(&Keyspace::new(prefix, shards)) {
             let problem = format!("it has {} shards, but keys that are not of those", shards.count());
             judge.found(PLACE, &problem, tag, String::new());
@@ -58,7 +63,7 @@ pub(super) async fn examine(
         judge.found(PLACE, "its number of shards is lost, and the keys do not tell it", key, String::new());
         return Ok(Config::Unknown);
     };
-    let (count, layout) = (shards.count().to_string(), LAYOUT.to_string());
+    let (count, layout) = (shards.count().to_string(), LAYOUT_TEXT);
     let aside = format!("{{{prefix}}}:broken:{}:config", now.0);
     let mut mend = Mend::of(&[key.clone(), aside.clone()]).only_if(&[b"TYPE", b"1"], Some(kind.as_bytes()));
     for (name, was) in ["layout", "shards"].into_iter().zip(&found) {

@@ -5,7 +5,7 @@ use super::whole;
 /// The fields of `meta` that say one thing each; what counts is recounted by a script.
 pub(super) const FIELDS: [&str; 18] = [
     "born",
-    "epoch",
+    "gate",
     "cfgver",
     "fence",
     "mean",
@@ -45,7 +45,6 @@ pub(super) fn mended(name: &str, raw: &[u8], now: UnixMicros) -> Option<Right> {
         "born" => (within(1, u64::MAX), Right::Text(now.0.to_string())),
         "fence" => (number.is_some(), Right::Text(now.0.to_string())),
         "cfgver" => (number.is_some(), Right::Text("1".to_owned())),
-        "epoch" => (text == Some("0"), Right::Absent),
         "sweep" => {
             let parts = text.and_then(|text| text.split_once(' '));
             let fits = |(at, cursor): (&str, &str)| {
@@ -55,6 +54,7 @@ pub(super) fn mended(name: &str, raw: &[u8], now: UnixMicros) -> Option<Right> {
             };
             (parts.is_some_and(fits), Right::Absent)
         }
+        "gate" => (!raw.is_empty(), Right::Absent),
         "paused" => (text == Some("1"), Right::Absent),
         "attempts" => (within(1, 999), Right::Absent),
         "backoff" => (text.is_some_and(|text| text.parse::<Backoff>().is_ok()), Right::Absent),

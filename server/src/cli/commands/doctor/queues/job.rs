@@ -167,7 +167,7 @@ impl Ward<'_> {
             right.phase = match place {
                 LEASED => Phase::Leased,
                 DEAD => Phase::Dead,
-                _ if right.has(State::BY_VERDICT) => Phase::Waiting,
+                _ if right.verdict.is_some() => Phase::Waiting,
                 _ => Phase::Ended,
             };
         }
@@ -217,6 +217,7 @@ impl Ward<'_> {
             },
             fence: Fence(digits(1, 17).filter(|fence| *fence < 1 << 53).unwrap_or(0)),
             attempts: spent,
+            verdict: None,
             max: attempts,
             deliveries: small(25, 29).unwrap_or(spent),
             flags: if delay.is_some() { State::LOST_DELAY } else { 0 },
@@ -313,8 +314,7 @@ fn sound(text: &[u8]) -> Option<State> {
     let state = State::parse(text)?;
     let fixed = 46 + state.extension.len();
     let delays = state.has(State::LOST_DELAY);
-    let verdict = !state.has(State::VERDICTS) || state.verdict().is_some();
-    let fits = verdict && delays != state.extension.is_empty();
+    let fits = delays != state.extension.is_empty();
     (fits && state.to_string().as_bytes().get(..fixed) == text.get(..fixed)).then_some(state)
 }
 

@@ -84,6 +84,12 @@ impl<'a> Patient<'a> {
         if self.was_left_behind(&sizes) {
             return Ok(judge.take(wire, &self.place, self.leftover(&sizes)).await);
         }
+        if let Some(gate) = sizes.raw("gate").filter(|gate| !gate.is_empty()) {
+            let problem =
+                "it has a gate: a newer version keeps more of it than this one knows, and is to look at it";
+            judge.found(&self.place, problem, String::from_utf8_lossy(gate).into_owned(), String::new());
+            return Ok(false);
+        }
         let mut changed = self.types(wire, judge, &sizes).await;
         changed |= self.fields(wire, judge, &sizes).await;
         if judge.mode == Mode::Repair {
@@ -397,8 +403,11 @@ impl<'a> Patient<'a> {
 
 impl Sizes {
     fn field(&self, name: &str) -> Option<&str> {
-        let raw = self.fields.get(FIELDS.iter().position(|field| *field == name)?)?.as_deref()?;
-        std::str::from_utf8(raw).ok()
+        std::str::from_utf8(self.raw(name)?).ok()
+    }
+
+    fn raw(&self, name: &str) -> Option<&[u8]> {
+        self.fields.get(FIELDS.iter().position(|field| *field == name)?)?.as_deref()
     }
 
     fn next_event(&self, now: u64) -> Option<u64> {
