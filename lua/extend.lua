@@ -3,7 +3,7 @@
 -- Args: 1 clock, 2 lease ms, then per lease: id, fence
 -- Returns: ok, us, a letter per lease: o extended, g gone, s stale; the new lease end
 -- Repeat: harmless, ends move only later
--- Calls: 5; 3 if none is held
+-- Calls: 5; 4 if none is held, 6 where a lease is not plain
 -- First write: ZREM (runs at maxmemory)
 clock()
 local ids, letters = {}, {}

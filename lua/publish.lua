@@ -11,10 +11,10 @@
 --          Or: gate, us, what newer scripts are needed for
 -- Repeat: the same sequence answers what it answered first; a lower one does nothing
 -- Notifies: head when the queue comes to be
--- Calls: 10 (+1 exp, +2 wake, +1 head). What is not plain: 11, 13 where an id is in use (+2 wake, +1 exp, +1 big, +1 head, +3 sweep; for
+-- Calls: 9 (8 of one job alone; +1 exp, +2 wake, +1 head, +1 once a minute). What is not plain: 10 (+1 once a minute), 13 where an id is in use (+2 wake, +1 exp, +1 big, +1 head, +3 sweep; for
 --        all that are replaced +1 state, +1 exp, +1 big; for all that are edited +1 pool, +2 state, +1 exp, +1 big)
 -- First write: HSET (refused whole at maxmemory)
-local LARGE_BYTES = 4096
+local LARGE_BYTES, NAMED_MS = 4096, 60000
 local EDIT = '^e(%x+) (%d+) '
 
 clock()
@@ -37,6 +37,12 @@ end
 
 local jobs, mean = live_jobs(), meta_num('mean')
 local max_jobs, max_bytes = whole(meta.max_jobs) or tonumber(ARGV[4]), whole(meta.max_bytes) or tonumber(ARGV[5])
+
+-- The name is written again once a minute in each lane, since the index may have been lost.
+local function is_named_again()
+  local kept = whole(string.match(meta[ARGV[2]] or '', '^%d+ (%d+) '))
+  return not kept or math.floor(kept / NAMED_MS) ~= math.floor((now + SESSION_MS) / NAMED_MS)
+end
 
 local function is_full()
   return (max_jobs > 0 and jobs >= max_jobs) or (max_bytes > 0 and jobs * mean >= max_bytes)
@@ -129,7 +135,7 @@ if accepted + edits > 0 then
   if #exp > 0 then call('ZADD', KEYS[9], unpack(exp)) end
   if #big > 0 then call('ZADD', KEYS[11], unpack(big)) end
   newborn = not meta.born
-  is_born()
+  if newborn or is_named_again() then is_born() end
   set('mean', num(math.floor((mean * others + bytes) / (others + #pool / 2))))
   count('published', accepted)
   count('cancelled', replaced)

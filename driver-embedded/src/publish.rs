@@ -9,9 +9,10 @@ use crate::bug::Bug;
 use crate::changes::set_flag;
 use crate::meta::raise;
 use crate::script::Script;
-use crate::session::{Answer, Recall, Verb};
+use crate::session::{Answer, Lane, Recall, SESSION_MS, Verb};
 
 const LARGE_BYTES: usize = 4_096;
+const NAMED_MS: u64 = 60_000;
 
 impl Script<'_> {
     /// See `publish.lua`.
@@ -27,7 +28,7 @@ impl Script<'_> {
         let full = self.full(ceiling);
         let outcomes = match full {
             Some(_) => vec![PublishOutcome::Full; jobs.len()],
-            None => self.accept_all(jobs),
+            None => self.accept_all(session, jobs),
         };
         let answer = Answer::Published { since: time, outcomes: outcomes.clone() };
         self.remember(session, Verb::Publish, UnixMs(0), answer);
@@ -65,7 +66,7 @@ impl Script<'_> {
         is_full(jobs).then(|| Full { jobs, dead, bytes: jobs.saturating_mul(mean), ceiling })
     }
 
-    fn accept_all(&mut self, jobs: &[Entry]) -> Vec<PublishOutcome> {
+    fn accept_all(&mut self, session: &Session, jobs: &[Entry]) -> Vec<PublishOutcome> {
         let mut others = self.queue.meta.live_jobs();
         let (mut kept, mut accepted, mut replaced) = (BTreeMap::new(), 0, 0);
         let mut outcomes = Vec::with_capacity(jobs.len());
@@ -115,13 +116,21 @@ impl Script<'_> {
                 bytes += job.record.len() as u64;
             }
             self.newborn = self.queue.meta.born.is_none();
-            self.is_born();
+            if self.newborn || self.is_named_again(session) {
+                self.is_born();
+            }
             let meta = &mut self.queue.meta;
             meta.mean = Some(meta.mean().saturating_mul(others).saturating_add(bytes) / (others + new));
             meta.counters.published += accepted;
             meta.counters.cancelled += replaced;
         }
         outcomes
+    }
+
+    /// Whether the queue's name is written again: once a minute in each lane, since the index may have been lost.
+    fn is_named_again(&self, session: &Session) -> bool {
+        let past = self.queue.meta.lanes.get(&Lane::of(session, Verb::Publish));
+        past.is_none_or(|past| past.keep_until.0 / NAMED_MS != (self.now + SESSION_MS).0 / NAMED_MS)
     }
 
     /// Whether the waiting job is as its editor found it.

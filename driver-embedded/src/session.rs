@@ -9,7 +9,7 @@ use crate::bug::Bug;
 use crate::script::Script;
 
 /// How long a session is kept at least.
-const SESSION_MS: u64 = 600_000;
+pub(crate) const SESSION_MS: u64 = 600_000;
 const KEEP_SESSIONS: u64 = 64;
 const SWEEP_LEAST: u64 = 500;
 const SWEEP_MOST: u64 = 1_500;

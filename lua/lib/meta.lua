@@ -78,7 +78,7 @@ local function live_jobs()
   return math.max(meta_num('published') - ended_jobs(), 0)
 end
 
--- The queue comes to be, unless it has. Its name is written each time, since the index may have been lost.
+-- The queue comes to be, unless it has. Its name is written again, since the index may have been lost.
 local function is_born()
   if not meta.born then set('born', num(us)) end
   call('HSET', KEYS[2], queue, '')

@@ -4,7 +4,7 @@ scripts! {
     "Accepts jobs." PUBLISH "publish": "put" "plain/publish" "base" "rest" "meta" "state" "agenda" "changes" "session" "sweep";
     "Grants leases." RESERVE "reserve": "put" "plain/reserve" "base" "rest" "meta" "state" "agenda" "changes" "lease" "reap" "sift" "session" "sweep";
     "Ends leases with verdicts." SETTLE "settle": "put" "plain/settle" "base" "rest" "meta" "state" "agenda" "changes" "lease";
-    "Renews leases." EXTEND "extend": "base" "meta" "state" "agenda" "changes";
+    "Renews leases." EXTEND "extend": "put" "plain/extend" "base" "rest" "meta" "state" "agenda" "changes";
     "Takes waiting jobs away." CANCEL "cancel": "base" "meta" "state" "agenda" "changes" "session" "sweep";
     "Gives waiting jobs another due time." RESCHEDULE "reschedule": "base" "meta" "state" "agenda" "changes" "session" "sweep";
     "Reads a shard's agenda and takes its lease." PEEK "peek": "base";

@@ -149,7 +149,8 @@ const PATCHES: &[Patch] = &[
         "enters('leased', job.id, lease_end - 1000)",
     ),
     patch(Bug::ReapLate, 1, "num(min(whole(meta.lo), lease_end))", "num(lease_end)"),
-    patch(Bug::ExtendShortens, 1, "'XX', 'GT', ", "'XX', "),
+    patch(Bug::ExtendShortens, 1, "call('ZADD', KEYS[6], 'XX', 'GT', ", "call('ZADD', KEYS[6], 'XX', "),
+    patch(Bug::ExtendShortens, 1, "put('ZADD', KEYS[6], 'XX', 'GT', ", "put('ZADD', KEYS[6], 'XX', "),
     patch(
         Bug::FenceShared,
         1,

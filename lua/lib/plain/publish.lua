@@ -22,7 +22,7 @@ repeat
   if find(numbers_text, '[^%d,]') or find(numbers_text, ',0%d') or find(numbers_text, ',,', 1, true)
     or not find(numbers_text, '^[1-9]') or #m[2] ~= 16 or m[2] > '9007199254740991'
     or find(numbers_text, ',%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d') then break end
-  local last = string.match(m[1], '^(%d+) %d+ %d+ [nrdf]+$')
+  local last, kept = string.match(m[1], '^(%d+) (%d+) %d+ [nrdf]+$')
   if not last or last + 0 >= ARGV[3] + 0 or numbers[5] + 0 > 64 then break end
   local jobs, mean = numbers[6] + 0, numbers[4] + 0
   for i = 7, 12 do jobs = jobs - numbers[i] end
@@ -61,20 +61,22 @@ repeat
     seen[id], bytes = true, bytes + #record
   end
   if n == 0 then break end
-  local waiting, states = pcall('ZMSCORE', KEYS[5], unpack(ids)), pcall('HMGET', KEYS[7], unpack(ids))
+  local states, waiting = pcall('HMGET', KEYS[7], unpack(ids)), {}
+  if n > 1 then waiting = pcall('ZMSCORE', KEYS[5], unpack(ids)) end
   if waiting.err or states.err then break end
   for i = 1, n do
     if waiting[i] or states[i] then n = 0 break end
   end
-  if n == 0 then break end
+  -- One job alone: where it waits already, nothing is written.
+  if n == 0 or n == 1 and pcall('ZADD', KEYS[5], 'NX', due[1], due[2]) ~= 1 then break end
 
   local tag_text = sub(KEYS[1], 1, -7)
   local queue_text = sub(KEYS[3], #tag_text + 1, -6)
   local letters = string.rep('n', n)
   put('HSET', KEYS[4], unpack(pool))
-  put('ZADD', KEYS[5], unpack(due))
+  if n > 1 then put('ZADD', KEYS[5], unpack(due)) end
   if exp[1] then put('ZADD', KEYS[9], unpack(exp)) end
-  put('HSET', KEYS[2], queue_text, '')
+  if math.floor(kept / 60000) ~= math.floor((now_text + 600000) / 60000) then put('HSET', KEYS[2], queue_text, '') end
   local fields = {
     'mean', format('%.0f', math.floor((mean * jobs + bytes) / (jobs + n))), 'published', format('%.0f', numbers[6] + n),
     ARGV[2], ARGV[3] .. ' ' .. format('%.0f', now_text + 600000) .. ' ' .. us_text .. ' ' .. letters,

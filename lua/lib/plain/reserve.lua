@@ -1,5 +1,5 @@
--- The common case of reserve, before all else: what is due is small and not expired, no lease has ended, nothing is paused,
--- forwarded or retained, the lane is known. Where anything is not so it leaves with nothing written, and the script behind it
+-- The common case of reserve, before all else: what is due is small and not expired, no lease has ended, nothing is paused
+-- or forwarded, the lane is known. Where anything is not so it leaves with nothing written, and the script behind it
 -- decides. Times stay the texts that they are: of one length, they compare as numbers do.
 repeat
   local pcall, sub, find, format, unpack = redis.pcall, string.sub, string.find, string.format, unpack or table.unpack
@@ -16,11 +16,8 @@ repeat
   local m = pcall('HMGET', KEYS[3], ARGV[2], 'fence', 'granted', 'sessions', 'attempts', 'lo', 'exp', 'big', 'retention',
     'backoff', 'w', 'paused', 'forward', 'gate')
   if m.err or not m[1] or m[13] or m[12] == '1' or m[14] then break end
-  for i = 8, 9 do
-    if m[i] and m[i] ~= '0' then m.odd = true end
-  end
-  local numbers_text = ',' .. table.concat({m[2] or '0', m[3] or '0', m[4] or '0', m[5] or '10', m[7] or '0'}, ',') .. ','
-  if m.odd or find(numbers_text, '[^%d,]') or find(numbers_text, ',0%d') or find(numbers_text, ',,', 1, true)
+  local numbers_text = ',' .. table.concat({m[2] or '0', m[3] or '0', m[4] or '0', m[5] or '10', m[7] or '0', m[9] or '0'}, ',') .. ','
+  if m[8] and m[8] ~= '0' or find(numbers_text, '[^%d,]') or find(numbers_text, ',0%d') or find(numbers_text, ',,', 1, true)
     or find(numbers_text, ',%d+,%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d') then break end
   local last = string.match(m[1], '^(%d+) %d+ %d+ %d+ .*$')
   if not last or last + 0 >= ARGV[3] + 0 or (m[4] or 0) + 0 > 64 then break end
@@ -51,6 +48,13 @@ repeat
     local first = pcall('ZRANGE', KEYS[9], 0, 0, 'WITHSCORES')
     expiry_text = first[2]
     if first.err or expiry_text and (#expiry_text ~= 13 or not find(expiry_text, '^[1-9]%d*$')) then break end
+  end
+  local retention_ms, purge_text = (m[9] or 0) + 0, nil
+  if retention_ms > 0 and not more then
+    local first = pcall('ZRANGE', KEYS[8], 0, 0, 'WITHSCORES')
+    local died_text = first[2]
+    purge_text = died_text and format('%.0f', died_text + retention_ms)
+    if first.err or died_text and (#died_text ~= 13 or not find(died_text, '^[1-9]%d*$') or #purge_text ~= 13) then break end
   end
   local ids, dues, records, states = {}, {}, {}, {}
   local lease_end = math.ceil(us_text / 1000) + lease_ms
@@ -110,6 +114,7 @@ repeat
 
   local tag_text = sub(KEYS[1], 1, -7)
   local queue_text = sub(KEYS[3], #tag_text + 1, -6)
+  local is_known = false
   local fields = {ARGV[2], ARGV[3] .. ' ' .. format('%.0f', math.max(now_text + 600000, lease_end)) .. ' ' .. fence_text .. ' '
     .. end_text .. ' ' .. table.concat(ids, ' ')}
   if n > 0 then
@@ -120,7 +125,12 @@ repeat
       put('ZREM', KEYS[6], long_text)
       put('HDEL', KEYS[7], long_text)
     end
-    if lo_text == '' or end_text < lo_text then lo_text = end_text end
+    if lo_text == '' or end_text < lo_text then
+      lo_text = end_text
+    else
+      -- The agenda knows of a lease that ends no later.
+      is_known = true
+    end
     fields[3], fields[4], fields[5], fields[6] = 'fence', fence_text, 'lo', lo_text
     fields[7], fields[8] = 'granted', format('%.0f', (m[3] or 0) + n)
   else
@@ -128,7 +138,7 @@ repeat
   end
   local at_text, head_text = '', nil
   if more then
-    if put('ZADD', KEYS[1], 'LT', 'CH', end_text, 'q' .. queue_text) == 1 and end_text - now_text < 15000 then
+    if not is_known and put('ZADD', KEYS[1], 'LT', 'CH', end_text, 'q' .. queue_text) == 1 and end_text - now_text < 15000 then
       head_text = end_text
     end
   else
@@ -139,6 +149,7 @@ repeat
     at_text = next_text or lo_text
     if lo_text ~= '' and lo_text < at_text then at_text = lo_text end
     if expiry_text and (at_text == '' or expiry_text < at_text) then at_text = expiry_text end
+    if purge_text and (at_text == '' or purge_text < at_text) then at_text = purge_text end
     if at_text == '' then
       put('ZREM', KEYS[1], 'q' .. queue_text)
     else

@@ -1,5 +1,5 @@
--- The common case of settle, before all else: every lease is acknowledged under the fence that it has, and its job is small,
--- did not fail before, and has not expired. Where anything is not so it leaves with nothing written, and the script behind it decides.
+-- The common case of settle, before all else: every lease is acknowledged under the fence that it has, and its job is small
+-- and has not expired. Where anything is not so it leaves with nothing written, and the script behind it decides.
 repeat
   local sub, find, unpack = string.sub, string.find, unpack or table.unpack
   if ARGV[2] == '1' then break end
@@ -20,8 +20,9 @@ repeat
       start_text = 'L' .. fence_text
       if fence_text > '9007199254740991' then n = 0 break end
     end
-    -- Of one length, and with no flag set: what is behind the fence is looked at for all at once.
-    if not texts[i] or #texts[i] ~= 46 or sub(texts[i], 1, 17) ~= start_text or sub(texts[i], 45) ~= '00' then n = 0 break end
+    if not texts[i] or sub(texts[i], 1, 17) ~= start_text or sub(texts[i], 45, 46) ~= '00' then n = 0 break end
+    -- What is behind the fence is looked at for all at once. A reason is behind that, where an attempt has failed before.
+    if #texts[i] > 46 then texts[i] = sub(texts[i], 1, 46) end
     local flags_text = sub(texts[i], 30, 31)
     if flags_text == '01' then expiring[#expiring + 1] = ids[i] elseif flags_text ~= '00' then n = 0 break end
   end

@@ -22,7 +22,8 @@ const STEPS: usize = 120;
 const BATCH: u64 = 40;
 const LEASE_MS: u64 = 30_000;
 /// Commands that scripts do not use, by which the plain parts tell that they ran to their ends.
-const MARKS: [(&str, &str); 3] = [("publish", "STRLEN"), ("reserve", "EXISTS"), ("settle", "TTL")];
+const MARKS: [(&str, &str); 4] =
+    [("publish", "STRLEN"), ("reserve", "EXISTS"), ("settle", "TTL"), ("extend", "PTTL")];
 const RAN: &str = "\n  plain = {";
 
 /// What a sequence has seen so far.
@@ -90,6 +91,20 @@ fn a_plain_part_that_decides_otherwise_is_found() {
         ("publish", "numbers[13] + #exp / 2", "numbers[13] + 1"),
         ("publish", "or m[3] or m[17] then", "or m[17] then"),
         ("reserve", " or m[14] then", " then"),
+        ("reserve", "purge_text < at_text", "purge_text > at_text"),
+        (
+            "reserve",
+            "    else\n      -- The agenda knows of a lease that ends no later.\n      is_known = true\n    end\n",
+            "    end\n    is_known = true\n",
+        ),
+        (
+            "publish",
+            "or n == 1 and pcall('ZADD', KEYS[5], 'NX', due[1], due[2]) ~= 1 then",
+            "or n == 1 and not pcall('ZADD', KEYS[5], 'NX', due[1], due[2]) then",
+        ),
+        ("publish", "math.floor(kept / 60000) ~=", "math.floor(kept / 60000) ~= 1 +"),
+        ("extend", "sub(texts[i], 1, 17) ~= 'L' .. fence_text", "sub(texts[i], 1, 1) ~= 'L'"),
+        ("extend", "'XX', 'GT', ", "'XX', "),
         (
             "publish",
             "if end_text and (not soon_text or end_text < soon_text) then",
@@ -159,9 +174,9 @@ fn sequence(seed: u64, with: &mut RedisStore, without: &mut RedisStore) -> Resul
         store.subscribe(ENGINES[0]);
     }
     for step in 0..STEPS {
-        if let Some(gate) = course.gate() {
+        if let Some(damage) = course.damage() {
             for store in [&mut *with, &mut *without] {
-                store.damage(&queue(), &gate);
+                store.damage(&queue(), &damage);
             }
         }
         let command = course.draw();
@@ -189,6 +204,7 @@ impl Course {
         let command = match self.random.number(0..=19) {
             7..=12 => self.reserve(),
             13..=17 if !self.held.is_empty() => self.settle(),
+            6 if !self.held.is_empty() => self.extend(),
             18 => Command::Tend { queue: queue(), limit: 256, forward: None },
             19 => self.configure(),
             _ => self.publish(),
@@ -198,8 +214,11 @@ impl Course {
         command
     }
 
-    /// The queue gets a gate, or loses it soon after.
-    fn gate(&mut self) -> Option<Damage> {
+    /// The queue gets a gate, or loses it soon after, or is no longer in the index.
+    fn damage(&mut self) -> Option<Damage> {
+        if self.random.number(0..=30) == 0 {
+            return Some(Damage::Unnamed);
+        }
         let changes = self.gates && self.random.number(0..=if self.gated { 3 } else { 30 }) == 0;
         self.gated ^= changes;
         changes.then(|| Damage::Gate { gate: self.gated.then(|| "flow".to_owned()) })
@@ -276,6 +295,16 @@ impl Course {
         Command::Settle { queue: queue(), tidy: self.random.number(0..=7) == 0, leases }
     }
 
+    fn extend(&mut self) -> Command {
+        let count = usize::try_from(self.random.number(1..=BATCH)).unwrap_or(1).min(self.held.len());
+        let mut leases: Vec<(JobId, Fence)> = self.held.iter().take(count).cloned().collect();
+        if self.random.number(0..=9) == 0 {
+            leases[0].1.0 += 1;
+        }
+        let lease_ms = *self.random.pick(&[LEASE_MS, 2_000, 60_000]);
+        Command::Extend { queue: queue(), lease_ms, leases }
+    }
+
     fn configure(&mut self) -> Command {
         if self.random.number(0..=2) == 0 {
             let paused = self.random.number(0..=1) == 0;
@@ -283,7 +312,8 @@ impl Course {
         }
         let attempts = Some(*self.random.pick(&[1, 5, 999]));
         let max_jobs = *self.random.pick(&[None, None, Some(60)]);
-        let config = QueueConfig { attempts, max_jobs, ..QueueConfig::default() };
+        let retention_ms = *self.random.pick(&[None, Some(8_000)]);
+        let config = QueueConfig { attempts, max_jobs, retention_ms, ..QueueConfig::default() };
         Command::Configure { queue: queue(), cfgver: None, config }
     }
 

@@ -34,33 +34,37 @@ pub(crate) fn all() -> Vec<Scenario> {
 
 fn publishing() -> Vec<Scenario> {
     vec![
-        scenario!("publish" "later" 10 true, |rig| {
+        scenario!("publish" "later" 9 true, |rig| {
             born(rig);
             rig.publish(batch("new", 100, LATER))
         }),
-        scenario!("publish" "expiring" 11 true, |rig| {
+        scenario!("publish" "later, alone" 8 true, |rig| {
+            born(rig);
+            rig.publish(batch("new", 1, LATER))
+        }),
+        scenario!("publish" "expiring" 10 true, |rig| {
             born(rig);
             rig.publish(expiring(batch("new", 100, LATER)))
         }),
         scenario!("publish" "first of a queue" 11 true, |rig| rig.publish(batch("new", 1, LATER))),
-        scenario!("publish" "due, wakes one" 11 true, |rig| {
+        scenario!("publish" "due, wakes one" 10 true, |rig| {
             born(rig);
             waits(rig);
             rig.publish(batch("new", 100, NOW))
         }),
-        scenario!("publish" "expiring and large" 14 true, |rig| {
+        scenario!("publish" "expiring and large" 13 true, |rig| {
             born(rig);
             let mut jobs = batch("new", 2, Due::After { ms: 1_000 });
             jobs[0].ttl_ms = 60_000;
             jobs[1].record = crate::rig::record(&[b'x'; 5_000]);
             rig.publish(jobs)
         }),
-        scenario!("publish" "replaces" 11 true, |rig| {
+        scenario!("publish" "replaces" 10 true, |rig| {
             let first = rig.publish(batch("new", 100, NOW));
             rig.run(&first);
             rig.publish(replacing(batch("new", 100, LATER)))
         }),
-        scenario!("publish" "replaces delivered, expiring and large" 16 true, |rig| {
+        scenario!("publish" "replaces delivered, expiring and large" 15 true, |rig| {
             delivered_expiring_and_large(rig);
             let mut jobs = batch("job", 3, Due::After { ms: 1_000 });
             jobs[0].record = crate::rig::record(&[b'x'; 5_000]);
@@ -219,7 +223,7 @@ fn settling() -> Vec<Scenario> {
             let leases = ids(&jobs).into_iter().map(|id| (id, fence)).collect();
             Command::Extend { queue: rig.queue.clone(), lease_ms: LEASE_MS, leases }
         }),
-        scenario!("extend" "gone" 3 false, |rig| {
+        scenario!("extend" "gone" 4 false, |rig| {
             let leases = vec![(crate::rig::id("none"), delayline_core::Fence(1))];
             Command::Extend { queue: rig.queue.clone(), lease_ms: LEASE_MS, leases }
         }),
