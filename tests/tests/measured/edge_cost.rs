@@ -145,7 +145,7 @@ fn a_thousand_due_jobs_cost_a_quarter_of_a_call_each() {
             "{JOBS} due jobs in one run, pushed {what}: {a_job:.3} calls a job taken, pushed and settled, in {trips} round trips"
         );
         assert_eq!(summary.acked, JOBS as u64, "{summary}");
-        assert!(a_job <= 0.3, "{a_job} calls a job");
+        assert!(a_job <= 0.27, "{a_job} calls a job");
     }
 }
 
