@@ -19,9 +19,9 @@ pub(super) struct Bare {
 }
 
 impl Bare {
-    pub(super) fn new(server: &RedisServer, shards: Shards) -> Bare {
+    pub(super) fn new(server: &RedisServer, shards: Shards, queue: &str) -> Bare {
         let keys = Keyspace::new(&Prefix::default(), shards);
-        let names = keys.queue_keys(&"bare".parse().expect("a name"));
+        let names = keys.queue_keys(&queue.parse().expect("a name"));
         let name = |number: usize| names[number].clone();
         let connection = server.connect();
         let now_ms = 1_763_700_000_000;

@@ -1,10 +1,11 @@
+use std::path::PathBuf;
+
 use delayline_core::Shards;
 
 use super::bare::Bare;
+use super::bed::Bed;
+use super::rounds::{Base, Rounds, Sample};
 use super::scripts::Scripts;
-use super::{Options, Row, Spent};
-use crate::http_cost::Interval;
-use crate::{Connection, RedisServer};
 
 /// The jobs that wait behind those that are measured.
 const BACKLOG: usize = 2_000;
@@ -14,6 +15,10 @@ const BACKLOG: usize = 2_000;
 pub struct Life {
     /// The batches' sizes.
     pub batches: Vec<usize>,
+    /// The folder `lua` of another commit, whose scripts take turns with these.
+    pub against: Option<PathBuf>,
+    /// For each size those who take turns, once they are made.
+    all: Vec<Vec<Measured>>,
 }
 
 /// Whoever can have jobs live.
@@ -27,73 +32,76 @@ pub(super) trait Lives {
 struct Measured {
     of: &'static str,
     lives: Box<dyn Lives>,
-    us: Vec<f64>,
-    calls: f64,
 }
 
 impl Life {
-    /// Measures each size.
-    ///
-    /// # Panics
-    /// If the server cannot be had, or answers otherwise than it should.
-    pub fn measure(&self, options: &Options) -> Vec<Row> {
-        self.batches.iter().flat_map(|batch| measure(*batch, options)).collect()
+    /// Batches of these sizes.
+    pub fn new(batches: Vec<usize>, against: Option<PathBuf>) -> Life {
+        Life { batches, against, all: Vec::new() }
+    }
+
+    /// Those who take turns at a size.
+    fn measured(&self, bed: &Bed, batch: usize) -> Vec<Measured> {
+        let server = bed.server();
+        let name = |of: &str| format!("{of}-{batch}");
+        let mut all = vec![Measured::new("this", Scripts::new(server, &name("this"), None))];
+        if let Some(folder) = &self.against {
+            all.push(Measured::new("against", Scripts::new(server, &name("against"), Some(folder))));
+        }
+        all.push(Measured::new("bare commands", Bare::new(server, Shards::default(), &name("bare"))));
+        for measured in &mut all {
+            (0..BACKLOG / 100).for_each(|_| measured.lives.publish(100));
+        }
+        all
     }
 }
 
-fn measure(batch: usize, options: &Options) -> Vec<Row> {
-    let server = RedisServer::plain();
-    let mut meter = server.connect();
-    let mut all: Vec<Measured> = vec![Measured::new("scripts", Scripts::new(&server, "ours", None))];
-    if let Some(folder) = &options.against {
-        all.push(Measured::new("against", Scripts::new(&server, "theirs", Some(folder))));
+impl Rounds for Life {
+    fn name(&self) -> &'static str {
+        "life"
     }
-    all.push(Measured::new("bare commands", Bare::new(&server, Shards::default())));
-    for measured in &mut all {
-        (0..BACKLOG / 100).for_each(|_| measured.lives.publish(100));
+
+    fn base(&self) -> Option<Base> {
+        Some(Base::Of("this"))
     }
-    for round in 0..=options.rounds {
-        // Whoever comes second finds the caches as the other left them: they take turns at that.
-        let turns = all.len();
-        for turn in 0..turns {
-            let measured = &mut all[(turn + round) % turns];
-            let spent = measured.live(batch, options.jobs.div_ceil(batch), &mut meter);
-            if round > 0 {
-                measured.us.push(spent);
+
+    fn round(&mut self, bed: &mut Bed, round: usize, jobs: usize) -> Vec<Sample> {
+        if self.all.is_empty() {
+            self.all = self.batches.iter().map(|batch| self.measured(bed, *batch)).collect();
+        }
+        let mut found = Vec::new();
+        for (&batch, all) in self.batches.iter().zip(&mut self.all) {
+            let turns = all.len();
+            let mut cases: Vec<Vec<Sample>> = vec![Vec::new(); turns];
+            for turn in 0..turns {
+                let at = (turn + round) % turns;
+                cases[at] = all[at].live(batch, jobs.div_ceil(batch), bed);
             }
+            found.extend(cases.concat());
         }
+        found
     }
-    let ours = all[0].us.clone();
-    let row = |measured: Measured| {
-        let ratios = measured.us.iter().zip(&ours).map(|(us, ours)| us / ours).collect();
-        let what = format!("batches of {batch}");
-        Row {
-            what,
-            of: measured.of,
-            us: Interval::of(measured.us),
-            ratio: Interval::of(ratios),
-            calls: measured.calls,
-        }
-    };
-    all.into_iter().map(row).collect()
 }
 
 impl Measured {
     fn new(of: &'static str, lives: impl Lives + 'static) -> Measured {
-        Measured { of, lives: Box::new(lives), us: Vec::new(), calls: 0.0 }
+        Measured { of, lives: Box::new(lives) }
     }
 
     /// Has batches live, and answers what a job of them cost.
-    fn live(&mut self, batch: usize, batches: usize, meter: &mut Connection) -> f64 {
-        let before = Spent::now(meter);
+    fn live(&mut self, batch: usize, batches: usize, bed: &mut Bed) -> Vec<Sample> {
+        let before = bed.spent();
         for _ in 0..batches {
             self.lives.publish(batch);
             self.lives.run(batch);
         }
-        let spent = Spent::now(meter).since(before);
+        let spent = bed.spent().since(before);
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let (jobs, calls) = ((batch * batches) as f64, spent.calls as f64);
-        self.calls = calls / jobs;
-        spent.us / jobs
+        let sample = |(figure, value): (&str, f64)| {
+            let case = if batch == 1 { "alone".to_owned() } else { format!("batches of {batch}") };
+            Sample { case, of: self.of.to_owned(), figure: figure.to_owned(), value }
+        };
+        [("µs of Redis a job", spent.redis_us / jobs), ("calls a job", calls / jobs)].map(sample).into()
     }
 }

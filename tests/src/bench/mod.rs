@@ -1,90 +1,76 @@
-//! What the queue costs Redis, side by side with what it could cost at least, and with scripts of another commit. All that is
-//! compared takes turns in one run, so that it meets the same machine; ratios count before times.
+//! What the queue costs, and how fast and how punctual it is, on a server of the bench's own. All that is compared takes turns
+//! in one run, so that it meets the same machine; ratios and counts are worth more than times.
 
+mod against;
 mod bare;
+mod bed;
+mod burst;
 mod life;
+mod queues;
+mod report;
+mod rounds;
 mod scripts;
+mod usage;
 
-use std::fmt;
 use std::path::PathBuf;
 
-use delayline_core::wire::Value;
-use serde::Serialize;
-
 pub use life::Life;
+pub use queues::Queues;
+pub use report::{Report, Row};
 
-use crate::Connection;
-use crate::http_cost::Interval;
+use against::Against;
+use bed::Bed;
+use rounds::Rounds;
 
 /// How something is measured.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The folder `lua` of another commit, whose scripts take turns with these.
-    pub against: Option<PathBuf>,
-    /// How many rounds, after one that only warms up.
+    /// How many rounds count.
     pub rounds: usize,
+    /// How many there are at most, if others use the CPUs.
+    pub most_rounds: usize,
+    /// How many CPUs others may use in a round that counts, as long as there are not most.
+    pub quiet: f64,
     /// How many jobs a round, for each that is compared.
     pub jobs: usize,
+    /// Whether a tenth of a round comes before all, which does not count.
+    pub warms_up: bool,
+    /// The server's program; the usual one if `None`.
+    pub server: Option<PathBuf>,
 }
 
-/// One line of a table: what was measured, of whom, and what came of it.
-#[derive(Clone, Debug, Serialize)]
-pub struct Row {
-    /// What was measured, as `batches of 100`.
-    pub what: String,
-    /// Whose it is: `scripts`, `against` or `bare commands`.
-    pub of: &'static str,
-    /// Microseconds of Redis's CPU a job.
-    pub us: Interval,
-    /// What part that is of the scripts' in the same round.
-    pub ratio: Interval,
-    /// Commands that Redis carried out for a job, those within scripts too.
-    pub calls: f64,
+/// What can be measured.
+pub enum Bench {
+    /// Redis's CPU for whole lives, without an engine.
+    Life(Life),
+    /// A burst over one queue and over many.
+    Queues(Queues),
 }
 
-/// A table of rows, as people read it.
-pub struct Table<'a>(pub &'a [Row]);
+impl Bench {
+    /// Measures.
+    ///
+    /// # Panics
+    /// If a server cannot be had, or answers otherwise than it should.
+    pub fn run(self, options: &Options) -> Report {
+        rounds::run(&mut *self.rounds(), &mut Bed::start(options.server.as_ref()), options)
+    }
 
-impl fmt::Display for Table<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:<16}  {:<14}  {:<22}  {:<22}  calls", "", "", "µs of Redis a job", "of the scripts'")?;
-        for Row { what, of, us, ratio, calls } in self.0 {
-            let (us, ratio) = (us.shown(2), ratio.shown(2));
-            writeln!(f, "{what:<16}  {of:<14}  {us:<22}  {ratio:<22}  {calls:.2}")?;
+    /// Measures by turns with another commit's program, which is asked for the same with these words. Each is a process of
+    /// its own for every round.
+    ///
+    /// # Panics
+    /// If a program cannot be run, or prints something else than a report.
+    pub fn run_against(self, program: &std::path::Path, words: Vec<String>, options: &Options) -> Report {
+        let mut rounds = Against::new(self.rounds().name(), words, program);
+        let options = Options { warms_up: false, ..options.clone() };
+        rounds::run(&mut rounds, &mut Bed::start(options.server.as_ref()), &options)
+    }
+
+    fn rounds(self) -> Box<dyn Rounds> {
+        match self {
+            Bench::Life(life) => Box::new(life),
+            Bench::Queues(queues) => Box::new(queues),
         }
-        Ok(())
-    }
-}
-
-/// What a server has spent and done so far.
-#[derive(Clone, Copy)]
-struct Spent {
-    us: f64,
-    calls: u64,
-}
-
-impl Spent {
-    /// Asks the server.
-    fn now(connection: &mut Connection) -> Spent {
-        let cpu = info(connection, "cpu");
-        let seconds = |field: &str| -> f64 {
-            cpu.lines().find_map(|line| line.strip_prefix(field)?.parse().ok()).unwrap_or(f64::NAN)
-        };
-        let stats = info(connection, "commandstats");
-        let counted = stats.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.split_once(":calls="));
-        let ours = counted.filter(|(name, _)| *name != "info");
-        let calls = ours.filter_map(|(_, rest)| rest.split(',').next()?.parse::<u64>().ok()).sum();
-        Spent { us: (seconds("used_cpu_user:") + seconds("used_cpu_sys:")) * 1e6, calls }
-    }
-
-    fn since(self, before: Spent) -> Spent {
-        Spent { us: self.us - before.us, calls: self.calls - before.calls }
-    }
-}
-
-fn info(connection: &mut Connection, section: &str) -> String {
-    match connection.ask(&["INFO", section]) {
-        Value::Bytes(text) => String::from_utf8_lossy(&text).into_owned(),
-        other => panic!("INFO {section}: {other:?}"),
     }
 }
