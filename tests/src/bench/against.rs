@@ -25,10 +25,6 @@ impl Rounds for Against {
         self.name
     }
 
-    fn base(&self) -> Option<Base> {
-        Some(Base::Of("against"))
-    }
-
     fn round(&mut self, _: &mut Bed, round: usize, jobs: usize) -> Vec<Sample> {
         let mut found: [Vec<Sample>; 2] = Default::default();
         for turn in 0..2 {
@@ -47,7 +43,7 @@ impl Rounds for Against {
                     .is_some_and(|other| (&other.case, &other.figure) == (&sample.case, &sample.figure))
             };
             let other = against.iter_mut().find(|other| same(other)).and_then(Option::take);
-            all.extend([Some(sample), other].into_iter().flatten());
+            all.extend([Some(Sample { base: Base::Of("against"), ..sample }), other].into_iter().flatten());
         }
         all.extend(against.into_iter().flatten());
         all

@@ -112,6 +112,17 @@ impl Spent {
             scripts: self.scripts - before.scripts,
         }
     }
+
+    /// What a job of so many has cost.
+    pub(super) fn figures(&self, jobs: usize) -> Vec<(&'static str, f64)> {
+        #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+        let (jobs, calls) = (jobs as f64, self.calls as f64);
+        vec![
+            ("µs of Redis a job", self.redis_us / jobs),
+            ("µs of client a job", self.client_us / jobs),
+            ("calls a job", calls / jobs),
+        ]
+    }
 }
 
 fn info(connection: &mut Connection, section: &str) -> String {

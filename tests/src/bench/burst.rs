@@ -90,16 +90,16 @@ fn worker(client: &Client, queues: &[Queue], begun: &Arc<Begun>) -> Worker {
 }
 
 impl Burned {
-    pub(super) fn figures(&self) -> [(&'static str, f64); 4] {
-        #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-        let (jobs, calls) = (self.jobs as f64, self.spent.calls as f64);
-        [
-            ("jobs/s", jobs / self.took.as_secs_f64()),
-            ("µs of Redis a job", self.spent.redis_us / jobs),
-            ("µs of client a job", self.spent.client_us / jobs),
-            ("calls a job", calls / jobs),
-        ]
+    pub(super) fn figures(&self) -> Vec<(&'static str, f64)> {
+        [vec![rate(self.jobs, self.took)], self.spent.figures(self.jobs)].concat()
     }
+}
+
+/// How many jobs a second.
+pub(super) fn rate(jobs: usize, took: Duration) -> (&'static str, f64) {
+    #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+    let jobs = jobs as f64;
+    ("jobs/s", jobs / took.as_secs_f64())
 }
 
 /// How many jobs have begun.
@@ -118,7 +118,7 @@ impl Begun {
 }
 
 /// Waits until no job is leased any more, and answers how many calls that took.
-async fn acknowledged(bed: &mut Bed, queues: &[Queue]) -> u64 {
+pub(super) async fn acknowledged(bed: &mut Bed, queues: &[Queue]) -> u64 {
     let leased = queues.iter().map(|queue| bed.key(queue.name(), ":leased"));
     let command: Vec<String> = ["EXISTS".to_owned()].into_iter().chain(leased).collect();
     let command: Vec<&str> = command.iter().map(String::as_str).collect();

@@ -61,10 +61,6 @@ impl Rounds for Life {
         "life"
     }
 
-    fn base(&self) -> Option<Base> {
-        Some(Base::Of("this"))
-    }
-
     fn round(&mut self, bed: &mut Bed, round: usize, jobs: usize) -> Vec<Sample> {
         if self.all.is_empty() {
             self.all = self.batches.iter().map(|batch| self.measured(bed, *batch)).collect();
@@ -100,7 +96,7 @@ impl Measured {
         let (jobs, calls) = ((batch * batches) as f64, spent.calls as f64);
         let sample = |(figure, value): (&str, f64)| {
             let case = if batch == 1 { "alone".to_owned() } else { format!("batches of {batch}") };
-            Sample { case, of: self.of.to_owned(), figure: figure.to_owned(), value }
+            Sample { case, of: self.of.to_owned(), figure: figure.to_owned(), value, base: Base::Of("this") }
         };
         [("µs of Redis a job", spent.redis_us / jobs), ("calls a job", calls / jobs)].map(sample).into()
     }

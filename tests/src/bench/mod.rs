@@ -5,7 +5,11 @@ mod against;
 mod bare;
 mod bed;
 mod burst;
+mod bursts;
+mod clients;
 mod life;
+mod pace;
+mod publishing;
 mod queues;
 mod report;
 mod rounds;
@@ -14,9 +18,12 @@ mod usage;
 
 use std::path::PathBuf;
 
+pub use bursts::Bursts;
+pub use clients::Clients;
 pub use life::Life;
+pub use pace::Pace;
 pub use queues::Queues;
-pub use report::{Report, Row};
+pub use report::{Ratio, Report, Row};
 
 use against::Against;
 use bed::Bed;
@@ -43,8 +50,14 @@ pub struct Options {
 pub enum Bench {
     /// Redis's CPU for whole lives, without an engine.
     Life(Life),
+    /// Jobs that are due at once, and jobs that are published.
+    Burst(Bursts),
+    /// A steady rate.
+    Pace(Pace),
     /// A burst over one queue and over many.
     Queues(Queues),
+    /// One job among idle clients.
+    Clients(Clients),
 }
 
 impl Bench {
@@ -70,7 +83,10 @@ impl Bench {
     fn rounds(self) -> Box<dyn Rounds> {
         match self {
             Bench::Life(life) => Box::new(life),
+            Bench::Burst(bursts) => Box::new(bursts),
+            Bench::Pace(pace) => Box::new(pace),
             Bench::Queues(queues) => Box::new(queues),
+            Bench::Clients(clients) => Box::new(clients),
         }
     }
 }

@@ -16,17 +16,13 @@ impl Rounds for Queues {
         "queues"
     }
 
-    fn base(&self) -> Option<Base> {
-        self.counts.contains(&1).then_some(Base::Case(BASE))
-    }
-
     fn round(&mut self, bed: &mut Bed, round: usize, jobs: usize) -> Vec<Sample> {
         let mut cases: Vec<Vec<Sample>> = vec![Vec::new(); self.counts.len()];
         for turn in 0..self.counts.len() {
             let at = (turn + round) % self.counts.len();
             let queues = self.counts[at];
             let case = if queues == 1 { BASE.to_owned() } else { format!("{queues} queues") };
-            cases[at] = found(&case, &block_on(Burst { queues, jobs }.run(bed)).figures());
+            cases[at] = found(&case, Base::Case(BASE), &block_on(Burst { queues, jobs }.run(bed)).figures());
         }
         cases.concat()
     }

@@ -20,8 +20,6 @@ pub struct Report {
     pub tried: usize,
     /// How many CPUs others used, in the loudest of those that count.
     pub others: f64,
-    /// What a ratio is to: a case, or one of those that are compared.
-    pub base: Option<&'static str>,
     /// The figures, in the order in which they were first found.
     pub rows: Vec<Row>,
 }
@@ -37,10 +35,19 @@ pub struct Row {
     pub figure: String,
     /// The median, and between which values it is with a probability of 95 %.
     pub value: Interval,
-    /// What part that is of the base's, round by round.
-    pub ratio: Option<Interval>,
+    /// What it is compared to.
+    pub ratio: Option<Ratio>,
     /// What each round found.
     pub values: Vec<f64>,
+}
+
+/// What a figure is, as a part of another, round by round.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ratio {
+    /// Of whose: a case, or one of those that are compared.
+    pub to: &'static str,
+    /// The part.
+    pub value: Interval,
 }
 
 /// As much of another program's report as is compared.
@@ -58,47 +65,36 @@ struct TheirRow {
 }
 
 impl Report {
-    pub(super) fn new(
-        bench: &'static str,
-        base: Option<Base>,
-        server: String,
-        tried: usize,
-        rounds: &[Round],
-    ) -> Report {
+    pub(super) fn new(bench: &'static str, server: String, tried: usize, rounds: &[Round]) -> Report {
         let mut rows: Vec<Row> = Vec::new();
         for sample in rounds.iter().flat_map(|round| &round.samples) {
             if !rows.iter().any(|row| row.is_of(sample)) {
-                rows.push(Row::new(sample, base, rounds));
+                rows.push(Row::new(sample, rounds));
             }
         }
-        let base = base.map(|base| match base {
-            Base::Case(name) | Base::Of(name) => name,
-        });
         let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
         let others = rounds.iter().map(|round| round.others).fold(0.0, f64::max);
-        Report { bench, server, profile, rounds: rounds.len(), tried, others, base, rows }
+        Report { bench, server, profile, rounds: rounds.len(), tried, others, rows }
     }
 }
 
 impl Row {
-    fn new(sample: &Sample, base: Option<Base>, rounds: &[Round]) -> Row {
-        let Sample { case, of, figure, .. } = sample.clone();
+    fn new(sample: &Sample, rounds: &[Round]) -> Row {
+        let Sample { case, of, figure, base, .. } = sample.clone();
         let found = |case: &str, of: &str, round: &Round| -> Option<f64> {
-            let mut samples = round.samples.iter();
-            samples
-                .find(|other| other.case == case && other.of == of && other.figure == figure)
-                .map(|other| other.value)
+            let is_it = |other: &&Sample| other.case == case && other.of == of && other.figure == figure;
+            round.samples.iter().find(is_it).map(|other| other.value)
         };
         let values: Vec<f64> = rounds.iter().filter_map(|round| found(&case, &of, round)).collect();
-        let (base_case, base_of) = match base {
-            Some(Base::Case(name)) => (name, of.as_str()),
-            Some(Base::Of(name)) => (case.as_str(), name),
-            None => (case.as_str(), of.as_str()),
+        let (to, base_case, base_of) = match base {
+            Base::None => ("", case.as_str(), of.as_str()),
+            Base::Case(name) => (name, name, of.as_str()),
+            Base::Of(name) => (name, case.as_str(), name),
         };
         let is_base = (base_case, base_of) == (&case, &of);
         let ratio = |round| Some(found(&case, &of, round)? / found(base_case, base_of, round)?);
         let ratios: Vec<f64> = rounds.iter().filter_map(ratio).filter(|ratio| ratio.is_finite()).collect();
-        let ratio = (!is_base && !ratios.is_empty()).then(|| Interval::of(ratios));
+        let ratio = (!is_base && !ratios.is_empty()).then(|| Ratio { to, value: Interval::of(ratios) });
         Row { value: Interval::of(values.clone()), ratio, values, case, of, figure }
     }
 
@@ -113,7 +109,7 @@ impl Theirs {
         let sample = |row: TheirRow| {
             let of = if row.of == "this" { of.to_owned() } else { format!("{of}, {}", row.of) };
             let value = Interval::of(row.values).median;
-            Sample { case: row.case, of, figure: row.figure, value }
+            Sample { case: row.case, of, figure: row.figure, value, base: Base::None }
         };
         self.rows.into_iter().map(sample).collect()
     }
@@ -122,19 +118,24 @@ impl Theirs {
 impl fmt::Display for Report {
     /// A table, as people read it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { bench, server, profile, rounds, tried, others, base, rows } = self;
+        let Report { bench, server, profile, rounds, tried, others, rows } = self;
         writeln!(
             f,
             "{bench}: {server}, {profile} profile, {rounds} of {tried} rounds; others used up to {others:.2} CPUs"
         )?;
-        let ratio = base.map_or_else(String::new, |base| format!("of {base}"));
         let wide =
             |text: fn(&Row) -> &str| rows.iter().map(|row| text(row).chars().count()).max().unwrap_or(0);
         let (cases, ofs, figures) = (wide(|row| &row.case), wide(|row| &row.of), wide(|row| &row.figure));
-        writeln!(f, "{:cases$}  {:ofs$}  {:figures$}  {:<28}  {ratio}", "", "", "", "median (95 %)")?;
+
+        writeln!(
+            f,
+            "medians, the ranges in which they are with a probability of 95 %, and ratios round by round:"
+        )?;
         for Row { case, of, figure, value, ratio, .. } in rows {
-            let ratio = ratio.map_or_else(String::new, |ratio| ratio.shown(2));
-            let line = format!("{case:cases$}  {of:ofs$}  {figure:figures$}  {:<28}  {ratio}", shown(*value));
+            let ratio = ratio
+                .as_ref()
+                .map_or_else(String::new, |Ratio { to, value }| format!("{} of {to}", value.shown(2)));
+            let line = format!("{case:cases$}  {of:ofs$}  {figure:figures$}  {:<22}  {ratio}", shown(*value));
             writeln!(f, "{}", line.trim_end())?;
         }
         Ok(())

@@ -8,22 +8,19 @@ pub(super) trait Rounds {
     /// What it is called on the command line.
     fn name(&self) -> &'static str;
 
-    /// What rows are compared to, if they are.
-    fn base(&self) -> Option<Base> {
-        None
-    }
-
     /// Measures each thing once. Whoever comes second finds the machine as the other left it: the round's number says
     /// who begins.
     fn round(&mut self, bed: &mut Bed, round: usize, jobs: usize) -> Vec<Sample>;
 }
 
-/// What rows are compared to, figure by figure.
+/// What a number is compared to within a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Base {
-    /// To what the same one does in this case.
+    /// Nothing.
+    None,
+    /// What the same one does in this case.
     Case(&'static str),
-    /// To what this one does in the same case.
+    /// What this one does in the same case.
     Of(&'static str),
 }
 
@@ -37,6 +34,7 @@ pub(super) struct Sample {
     /// What was counted, with its unit, as `jobs/s`.
     pub(super) figure: String,
     pub(super) value: f64,
+    pub(super) base: Base,
 }
 
 /// A round, and how many CPUs others used meanwhile.
@@ -63,16 +61,17 @@ pub(super) fn run(rounds: &mut dyn Rounds, bed: &mut Bed, options: &Options) -> 
     let tried = all.len();
     all.sort_by(|one, other| one.others.total_cmp(&other.others));
     all.truncate(options.rounds);
-    Report::new(rounds.name(), rounds.base(), bed.name(), tried, &all)
+    Report::new(rounds.name(), bed.name(), tried, &all)
 }
 
 /// What was found in one case, by this one.
-pub(super) fn found(case: &str, figures: &[(&str, f64)]) -> Vec<Sample> {
+pub(super) fn found(case: &str, base: Base, figures: &[(&str, f64)]) -> Vec<Sample> {
     let sample = |&(figure, value): &(&str, f64)| Sample {
         case: case.to_owned(),
         of: "this".to_owned(),
         figure: figure.to_owned(),
         value,
+        base,
     };
     figures.iter().map(sample).collect()
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use delayline_tests::bench::{Bench, Life, Options, Queues};
+use delayline_tests::bench::{Bench, Bursts, Clients, Life, Options, Pace, Queues};
 
 /// Measures what the queue costs, how fast and how punctual it is, on a Redis of its own.
 #[derive(Parser)]
@@ -46,6 +46,27 @@ enum What {
         #[arg(long, value_name = "FOLDER")]
         against: Option<PathBuf>,
     },
+    /// How fast jobs are done that are due at one moment, and how fast jobs are published
+    Burst {
+        #[command(flatten)]
+        against: Against,
+    },
+    /// How late jobs are at a steady rate, and what they cost
+    Pace {
+        /// How many jobs a second; as many jobs as are said go at the fastest rate
+        #[arg(long, value_delimiter = ',', default_values_t = [100, 1_000])]
+        rates: Vec<usize>,
+        #[command(flatten)]
+        against: Against,
+    },
+    /// What one job costs among many clients that wait for it
+    Clients {
+        /// How many clients
+        #[arg(long, value_delimiter = ',', default_values_t = [1, 100])]
+        counts: Vec<usize>,
+        #[command(flatten)]
+        against: Against,
+    },
     /// A burst over one queue and over many, by one worker of 100 slots
     Queues {
         /// How many queues
@@ -80,6 +101,18 @@ impl From<What> for Plan {
                 rounds: 15,
                 jobs: 2_000,
             },
+            What::Burst { against } => {
+                let against = against.asked(&["burst"]);
+                Plan { bench: Bench::Burst(Bursts), against, rounds: 5, jobs: 20_000 }
+            }
+            What::Pace { rates, against } => {
+                let against = against.asked(&["pace", "--rates", &list(&rates)]);
+                Plan { bench: Bench::Pace(Pace { rates }), against, rounds: 5, jobs: 4_000 }
+            }
+            What::Clients { counts, against } => {
+                let against = against.asked(&["clients", "--counts", &list(&counts)]);
+                Plan { bench: Bench::Clients(Clients { counts }), against, rounds: 3, jobs: 5 }
+            }
             What::Queues { counts, against } => {
                 let against = against.asked(&["queues", "--counts", &list(&counts)]);
                 Plan { bench: Bench::Queues(Queues { counts }), against, rounds: 5, jobs: 20_000 }
