@@ -8,6 +8,8 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use super::bed::{Bed, Spent};
+use super::pace::share;
+use super::pings::Pings;
 
 const SLOTS: u16 = 100;
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -25,6 +27,8 @@ pub(super) struct Burst {
     /// Over how many queues, evenly.
     pub(super) queues: usize,
     pub(super) jobs: usize,
+    /// Whether another client asks for nothing but answers meanwhile.
+    pub(super) pinged: bool,
 }
 
 /// What it took from that moment until all were acknowledged.
@@ -32,6 +36,8 @@ pub(super) struct Burned {
     jobs: usize,
     took: Duration,
     spent: Spent,
+    /// How long each PING of the other client took, in ms, in their order of length.
+    pings: Vec<f64>,
 }
 
 impl Burst {
@@ -62,12 +68,14 @@ impl Burst {
             Err(_) => None,
             Ok(wait) => {
                 let start = Instant::now() + wait + SPARE;
+                let pings = self.pinged.then(|| Pings::begin(bed.server().connect(), wait + SPARE));
                 timeout(lead + PATIENCE, begun.all.notified()).await.expect("all jobs begin");
                 let asked = acknowledged(bed, &queues).await;
                 let took = start.elapsed();
+                let pings = pings.map(Pings::end).unwrap_or_default();
                 let mut spent = bed.spent().since(before);
-                spent.calls -= asked;
-                Some(Burned { jobs: self.jobs, took, spent })
+                spent.calls -= asked + pings.len() as u64;
+                Some(Burned { jobs: self.jobs, took, spent, pings })
             }
         };
         client.close().await;
@@ -92,6 +100,12 @@ fn worker(client: &Client, queues: &[Queue], begun: &Arc<Begun>) -> Worker {
 impl Burned {
     pub(super) fn figures(&self) -> Vec<(&'static str, f64)> {
         [vec![rate(self.jobs, self.took)], self.spent.figures(self.jobs)].concat()
+    }
+
+    /// How long another client's PINGs took.
+    pub(super) fn ping_figures(&self) -> [(&'static str, f64); 3] {
+        let at = |part| share(&self.pings, part);
+        [("ms of a PING, p50", at(0.5)), ("ms of a PING, p99.9", at(0.999)), ("ms of a PING, max", at(1.0))]
     }
 }
 

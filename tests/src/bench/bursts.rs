@@ -23,12 +23,16 @@ impl Rounds for Bursts {
         for turn in 0..turns {
             let at = (turn + round) % turns;
             cases[at] = match at.checked_sub(1).map(|way| Way::ALL[way]) {
-                None => {
-                    found("due → done", Base::None, &block_on(Burst { queues: 1, jobs }.run(bed)).figures())
-                }
-                Some(way) => {
-                    found(way.name(), Base::Case(Way::Together.name()), &block_on(way.publish(bed, jobs)))
-                }
+                None => found(
+                    "due → done",
+                    &Base::None,
+                    &block_on(Burst { queues: 1, jobs, pinged: false }.run(bed)).figures(),
+                ),
+                Some(way) => found(
+                    way.name(),
+                    &Base::Case(Way::Together.name().to_owned()),
+                    &block_on(way.publish(bed, jobs)),
+                ),
             };
         }
         cases.concat()

@@ -1,24 +1,33 @@
 use std::time::{Duration, Instant};
 
-use delayline_tokio::{Client, Error, Queue, Worker};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use delayline_tokio::{Client, Verdict, Worker};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use super::bed::{Bed, Spent};
+use super::bed::Bed;
 use super::burst::body;
 use super::rounds::{Base, Rounds, Sample, found};
 use crate::{block_on, raise_descriptors};
 
+const QUEUE: &str = "rare";
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long nothing is asked for what is done to count as done.
 const SILENCE: Duration = Duration::from_millis(300);
 const DELAY: Duration = Duration::from_millis(200);
+const TAKE: Duration = Duration::from_secs(30);
 
-/// One job at a time among many clients, each with a worker that waits for it.
+/// One job at a time among many clients that wait for it.
 pub struct Clients {
     /// How many clients, each to be measured.
     pub counts: Vec<usize>,
+}
+
+/// How a client waits.
+#[derive(Clone, Copy)]
+enum Waiting {
+    Worker,
+    Take,
 }
 
 impl Rounds for Clients {
@@ -27,38 +36,65 @@ impl Rounds for Clients {
     }
 
     fn round(&mut self, bed: &mut Bed, _: usize, jobs: usize) -> Vec<Sample> {
-        let measured = self.counts.iter().flat_map(|count| block_on(among(bed, *count, jobs)));
-        measured.collect()
+        let mut found = Vec::new();
+        for &count in &self.counts {
+            for (waiting, name) in [(Waiting::Worker, "workers"), (Waiting::Take, "takes")] {
+                found.extend(block_on(among(bed, &format!("{count} {name}"), count, waiting, jobs)));
+            }
+        }
+        found
     }
 }
 
-async fn among(bed: &mut Bed, count: usize, jobs: usize) -> Vec<Sample> {
+async fn among(bed: &mut Bed, case: &str, count: usize, waiting: Waiting, jobs: usize) -> Vec<Sample> {
     // Two connections a client, and as many sockets on the server's side.
     let _ = raise_descriptors();
-    let first = bed.fresh_client().await;
+    let publisher = bed.fresh_client().await;
     let (began, mut begins) = unbounded_channel();
-    let mut all: Vec<(Client, JoinHandle<Result<(), Error>>)> = Vec::new();
+    let mut all: Vec<(Client, JoinHandle<()>)> = Vec::new();
     for _ in 0..count {
-        let (client, began) = (bed.client().await, began.clone());
-        let worker = Worker::new(&client).queue(&client.bytes("rare").expect("a name"), move || {
-            let _ = began.send(());
-            async {}
-        });
-        all.push((client, tokio::spawn(worker.run())));
+        let client = bed.client().await;
+        let waiting = waiting.begin(client.clone(), began.clone());
+        all.push((client, waiting));
     }
-    let queue = first.bytes("rare").expect("a name");
     silence(bed).await;
     let mut found = Vec::new();
     for (what, delay) in [("due at once", Duration::ZERO), ("due later", DELAY)] {
-        let case = format!("{count} clients, {what}");
-        found.extend(one_by_one(bed, &case, jobs, &queue, delay, &mut begins).await);
+        let case = format!("{case}, {what}");
+        found.extend(one_by_one(bed, &case, jobs, &publisher, delay, &mut begins).await);
     }
-    for (client, worker) in all {
+    for (client, waiting) in all {
         client.close().await;
-        worker.await.expect("no panic").expect("a worker that ran");
+        waiting.await.expect("no panic");
     }
-    first.close().await;
+    publisher.close().await;
     found
+}
+
+impl Waiting {
+    /// Waits until the client is closed, and tells of each job.
+    fn begin(self, client: Client, began: UnboundedSender<()>) -> JoinHandle<()> {
+        let queue = client.bytes(QUEUE).expect("a name");
+        tokio::spawn(async move {
+            match self {
+                Waiting::Worker => {
+                    let worker = Worker::new(&client).queue(&queue, move || {
+                        let _ = began.send(());
+                        async {}
+                    });
+                    worker.run().await.expect("a worker that runs");
+                }
+                Waiting::Take => {
+                    while let Ok(jobs) = queue.take().wait(TAKE).await {
+                        for job in jobs {
+                            let _ = began.send(());
+                            client.settle(job.lease, Verdict::Ack).await.expect("acknowledged");
+                        }
+                    }
+                }
+            }
+        })
+    }
 }
 
 /// Publishes jobs, each when all is silent after the one before.
@@ -66,36 +102,32 @@ async fn one_by_one(
     bed: &mut Bed,
     case: &str,
     jobs: usize,
-    queue: &Queue,
+    publisher: &Client,
     delay: Duration,
     begins: &mut UnboundedReceiver<()>,
 ) -> Vec<Sample> {
+    let queue = publisher.bytes(QUEUE).expect("a name");
     let before = bed.spent();
     for number in 0..jobs {
         queue.publish_bytes(body(number)).delay(delay).await.expect("a job is published");
-        timeout(PATIENCE, begins.recv()).await.expect("it begins").expect("a worker that runs");
+        timeout(PATIENCE, begins.recv()).await.expect("it begins").expect("clients that wait");
         silence(bed).await;
     }
     let spent = bed.spent().since(before);
     #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-    let a_job = |count: u64| count as f64 / jobs as f64;
-    let figures = [
-        ("calls a job", a_job(spent.calls)),
-        ("scripts a job", a_job(spent.scripts)),
-        ("µs of Redis a job", spent.redis_us / a_job(1).recip()),
-    ];
-    found(case, Base::None, &figures)
+    let [calls, scripts, jobs] = [spent.calls as f64, spent.scripts as f64, jobs as f64];
+    found(case, &Base::None, &[("calls a job", calls / jobs), ("scripts a job", scripts / jobs)])
 }
 
 /// Waits until nothing has been asked for a while.
 async fn silence(bed: &mut Bed) {
-    let (mut last, mut since) = (bed.spent(), Instant::now());
-    let end = since + PATIENCE;
+    let begun = Instant::now();
+    let (mut last, mut since) = (bed.spent(), begun);
     while since.elapsed() < SILENCE {
-        assert!(Instant::now() < end, "the clients do not become silent");
+        assert!(begun.elapsed() < PATIENCE, "the clients do not become silent");
         sleep(SILENCE / 10).await;
         let now = bed.spent();
-        if Spent::since(now, last).calls > 0 {
+        if now.calls > last.calls {
             (last, since) = (now, Instant::now());
         }
     }

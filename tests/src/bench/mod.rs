@@ -7,23 +7,34 @@ mod bed;
 mod burst;
 mod bursts;
 mod clients;
+mod http;
+mod idle;
 mod life;
+mod limit;
 mod pace;
+mod pending;
+mod pings;
 mod publishing;
 mod queues;
 mod report;
 mod rounds;
 mod scripts;
+mod startup;
 mod usage;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use bursts::Bursts;
 pub use clients::Clients;
+pub use http::Http;
+pub use idle::Idle;
 pub use life::Life;
+pub use limit::Limit;
 pub use pace::Pace;
+pub use pending::Pending;
 pub use queues::Queues;
 pub use report::{Ratio, Report, Row};
+pub use startup::Startup;
 
 use against::Against;
 use bed::Bed;
@@ -47,26 +58,15 @@ pub struct Options {
 }
 
 /// What can be measured.
-pub enum Bench {
-    /// Redis's CPU for whole lives, without an engine.
-    Life(Life),
-    /// Jobs that are due at once, and jobs that are published.
-    Burst(Bursts),
-    /// A steady rate.
-    Pace(Pace),
-    /// A burst over one queue and over many.
-    Queues(Queues),
-    /// One job among idle clients.
-    Clients(Clients),
-}
+pub struct Bench(Box<dyn Rounds>);
 
 impl Bench {
     /// Measures.
     ///
     /// # Panics
     /// If a server cannot be had, or answers otherwise than it should.
-    pub fn run(self, options: &Options) -> Report {
-        rounds::run(&mut *self.rounds(), &mut Bed::start(options.server.as_ref()), options)
+    pub fn run(mut self, options: &Options) -> Report {
+        rounds::run(&mut *self.0, &mut Bed::start(options.server.as_ref()), options)
     }
 
     /// Measures by turns with another commit's program, which is asked for the same with these words. Each is a process of
@@ -74,19 +74,21 @@ impl Bench {
     ///
     /// # Panics
     /// If a program cannot be run, or prints something else than a report.
-    pub fn run_against(self, program: &std::path::Path, words: Vec<String>, options: &Options) -> Report {
-        let mut rounds = Against::new(self.rounds().name(), words, program);
+    pub fn run_against(&self, program: &Path, words: Vec<String>, options: &Options) -> Report {
+        let mut rounds = Against::new(self.0.name(), words, program);
         let options = Options { warms_up: false, ..options.clone() };
         rounds::run(&mut rounds, &mut Bed::start(options.server.as_ref()), &options)
     }
-
-    fn rounds(self) -> Box<dyn Rounds> {
-        match self {
-            Bench::Life(life) => Box::new(life),
-            Bench::Burst(bursts) => Box::new(bursts),
-            Bench::Pace(pace) => Box::new(pace),
-            Bench::Queues(queues) => Box::new(queues),
-            Bench::Clients(clients) => Box::new(clients),
-        }
-    }
 }
+
+macro_rules! benches {
+    ($($bench:ty),*) => {
+        $(impl From<$bench> for Bench {
+            fn from(bench: $bench) -> Bench {
+                Bench(Box::new(bench))
+            }
+        })*
+    };
+}
+
+benches!(Bursts, Clients, Http, Idle, Life, Limit, Pace, Pending, Queues, Startup);

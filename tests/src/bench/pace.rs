@@ -34,7 +34,7 @@ impl Rounds for Pace {
             let at = (turn + round) % turns;
             let rate = self.rates[at];
             let figures = block_on(steady(bed, rate, (jobs * rate).div_ceil(fastest)));
-            cases[at] = found(&format!("{rate} jobs/s"), Base::None, &figures);
+            cases[at] = found(&format!("{rate} jobs/s"), &Base::None, &figures);
         }
         cases.concat()
     }

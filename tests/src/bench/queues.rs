@@ -22,7 +22,11 @@ impl Rounds for Queues {
             let at = (turn + round) % self.counts.len();
             let queues = self.counts[at];
             let case = if queues == 1 { BASE.to_owned() } else { format!("{queues} queues") };
-            cases[at] = found(&case, Base::Case(BASE), &block_on(Burst { queues, jobs }.run(bed)).figures());
+            cases[at] = found(
+                &case,
+                &Base::Case(BASE.to_owned()),
+                &block_on(Burst { queues, jobs, pinged: false }.run(bed)).figures(),
+            );
         }
         cases.concat()
     }

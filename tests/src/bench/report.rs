@@ -45,7 +45,7 @@ pub struct Row {
 #[derive(Clone, Debug, Serialize)]
 pub struct Ratio {
     /// Of whose: a case, or one of those that are compared.
-    pub to: &'static str,
+    pub to: String,
     /// The part.
     pub value: Interval,
 }
@@ -86,15 +86,16 @@ impl Row {
             round.samples.iter().find(is_it).map(|other| other.value)
         };
         let values: Vec<f64> = rounds.iter().filter_map(|round| found(&case, &of, round)).collect();
-        let (to, base_case, base_of) = match base {
+        let (to, base_case, base_of) = match &base {
             Base::None => ("", case.as_str(), of.as_str()),
-            Base::Case(name) => (name, name, of.as_str()),
-            Base::Of(name) => (name, case.as_str(), name),
+            Base::Case(name) => (name.as_str(), name.as_str(), of.as_str()),
+            Base::Of(name) => (*name, case.as_str(), *name),
         };
         let is_base = (base_case, base_of) == (&case, &of);
         let ratio = |round| Some(found(&case, &of, round)? / found(base_case, base_of, round)?);
         let ratios: Vec<f64> = rounds.iter().filter_map(ratio).filter(|ratio| ratio.is_finite()).collect();
-        let ratio = (!is_base && !ratios.is_empty()).then(|| Ratio { to, value: Interval::of(ratios) });
+        let ratio = (!is_base && !ratios.is_empty())
+            .then(|| Ratio { to: to.to_owned(), value: Interval::of(ratios) });
         Row { value: Interval::of(values.clone()), ratio, values, case, of, figure }
     }
 

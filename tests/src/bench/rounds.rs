@@ -8,18 +8,23 @@ pub(super) trait Rounds {
     /// What it is called on the command line.
     fn name(&self) -> &'static str;
 
+    /// What the servers and services have used that live longer than a round, beside the bed: seconds of CPU.
+    fn cpu(&mut self) -> f64 {
+        0.0
+    }
+
     /// Measures each thing once. Whoever comes second finds the machine as the other left it: the round's number says
     /// who begins.
     fn round(&mut self, bed: &mut Bed, round: usize, jobs: usize) -> Vec<Sample>;
 }
 
 /// What a number is compared to within a round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Base {
     /// Nothing.
     None,
     /// What the same one does in this case.
-    Case(&'static str),
+    Case(String),
     /// What this one does in the same case.
     Of(&'static str),
 }
@@ -54,9 +59,9 @@ pub(super) fn run(rounds: &mut dyn Rounds, bed: &mut Bed, options: &Options) -> 
     while all.iter().filter(|round| round.others <= options.quiet).count() < options.rounds
         && all.len() < most
     {
-        let moment = Moment::now(bed);
+        let moment = Moment::now(own(rounds, bed));
         let samples = rounds.round(bed, all.len(), options.jobs);
-        all.push(Round { others: moment.others(bed), samples });
+        all.push(Round { others: moment.others(own(rounds, bed)), samples });
     }
     let tried = all.len();
     all.sort_by(|one, other| one.others.total_cmp(&other.others));
@@ -64,14 +69,19 @@ pub(super) fn run(rounds: &mut dyn Rounds, bed: &mut Bed, options: &Options) -> 
     Report::new(rounds.name(), bed.name(), tried, &all)
 }
 
+/// What the bench's own servers have used so far.
+fn own(rounds: &mut dyn Rounds, bed: &mut Bed) -> f64 {
+    rounds.cpu() + bed.spent().redis_us / 1e6
+}
+
 /// What was found in one case, by this one.
-pub(super) fn found(case: &str, base: Base, figures: &[(&str, f64)]) -> Vec<Sample> {
+pub(super) fn found(case: &str, base: &Base, figures: &[(&str, f64)]) -> Vec<Sample> {
     let sample = |&(figure, value): &(&str, f64)| Sample {
         case: case.to_owned(),
         of: "this".to_owned(),
         figure: figure.to_owned(),
         value,
-        base,
+        base: base.clone(),
     };
     figures.iter().map(sample).collect()
 }

@@ -3,8 +3,6 @@ use std::time::Instant;
 
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 
-use super::bed::Bed;
-
 /// What `/proc` counts CPU time in, on every Linux of today.
 const TICKS_A_SECOND: f64 = 100.0;
 /// Which numbers of the line `cpu` tell what is done: user, nice, system, interrupts, and what the host took away.
@@ -20,14 +18,15 @@ pub(super) struct Moment {
 }
 
 impl Moment {
-    pub(super) fn now(bed: &mut Bed) -> Moment {
-        let own = of_this_process() + of_ended_children() + bed.spent().redis_us / 1e6;
+    /// With what servers that have not ended have used, in seconds of CPU.
+    pub(super) fn now(servers: f64) -> Moment {
+        let own = of_this_process() + of_ended_children() + servers;
         Moment { at: Instant::now(), busy: busy(), own }
     }
 
     /// How many CPUs others have used since then; 0 where the system does not say.
-    pub(super) fn others(&self, bed: &mut Bed) -> f64 {
-        let now = Moment::now(bed);
+    pub(super) fn others(&self, servers: f64) -> f64 {
+        let now = Moment::now(servers);
         let (Some(before), Some(busy)) = (self.busy, now.busy) else { return 0.0 };
         let others = (busy - before) - (now.own - self.own);
         (others / now.at.duration_since(self.at).as_secs_f64()).max(0.0)

@@ -4,17 +4,24 @@
 //!     cargo run --release -p delayline-tests --bin bench -- queues --against BEFORE/target/release/bench
 //!     cargo run --release -p delayline-tests --bin bench -- life --against BEFORE/lua
 
+use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
-use delayline_tests::bench::{Bench, Bursts, Clients, Life, Options, Pace, Queues};
+use clap::{Parser, Subcommand};
+use delayline_tests::bench::{
+    Bench, Bursts, Clients, Http, Idle, Life, Limit, Options, Pace, Pending, Queues, Startup,
+};
 
 /// Measures what the queue costs, how fast and how punctual it is, on a Redis of its own.
 #[derive(Parser)]
 struct Arguments {
     #[command(subcommand)]
     what: What,
+    /// The bench program of another commit, which takes turns with this one; for `life` its folder lua
+    #[arg(long, global = true, value_name = "PROGRAM")]
+    against: Option<PathBuf>,
     /// How many rounds count
     #[arg(long, global = true)]
     rounds: Option<usize>,
@@ -42,89 +49,120 @@ enum What {
         /// The batches' sizes
         #[arg(long, value_delimiter = ',', default_values_t = [1, 10, 100, 256])]
         batches: Vec<usize>,
-        /// The folder lua of another commit, whose scripts take turns with these
-        #[arg(long, value_name = "FOLDER")]
-        against: Option<PathBuf>,
     },
     /// How fast jobs are done that are due at one moment, and how fast jobs are published
-    Burst {
-        #[command(flatten)]
-        against: Against,
-    },
+    Burst,
     /// How late jobs are at a steady rate, and what they cost
     Pace {
         /// How many jobs a second; as many jobs as are said go at the fastest rate
         #[arg(long, value_delimiter = ',', default_values_t = [100, 1_000])]
         rates: Vec<usize>,
-        #[command(flatten)]
-        against: Against,
     },
-    /// What one job costs among many clients that wait for it
-    Clients {
-        /// How many clients
-        #[arg(long, value_delimiter = ',', default_values_t = [1, 100])]
+    /// What clients ask that have nothing to do
+    Idle {
+        /// For how many seconds they are watched
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+    },
+    /// What publishing and memory cost when many jobs wait, and what it does to others when many are due
+    Pending {
+        /// How many wait, from few to many
+        #[arg(long, value_delimiter = ',', default_values_t = [10_000, 200_000])]
         counts: Vec<usize>,
-        #[command(flatten)]
-        against: Against,
+        /// How many are due in one millisecond
+        #[arg(long, default_value_t = 50_000)]
+        drained: usize,
     },
     /// A burst over one queue and over many, by one worker of 100 slots
     Queues {
         /// How many queues
         #[arg(long, value_delimiter = ',', default_values_t = [1, 100, 1_000])]
         counts: Vec<usize>,
-        #[command(flatten)]
-        against: Against,
+    },
+    /// What one job costs among many clients that wait for it
+    Clients {
+        /// How many clients
+        #[arg(long, value_delimiter = ',', default_values_t = [1, 100])]
+        counts: Vec<usize>,
+    },
+    /// What `serve` does over HTTP
+    Http {
+        /// The program whose `serve` is measured; the one beside this program unless this says otherwise
+        #[arg(long, value_name = "PROGRAM", conflicts_with = "against")]
+        serve: Option<PathBuf>,
+        /// How many connections ask at once
+        #[arg(long, default_value_t = 16)]
+        connections: usize,
+    },
+    /// What the server does at most, by bare commands
+    Limit {
+        /// The batches' sizes
+        #[arg(long, value_delimiter = ',', default_values_t = [1, 100])]
+        batches: Vec<usize>,
+    },
+    /// How long it takes from nothing to a first job
+    Startup {
+        /// The program whose `serve` is measured too
+        #[arg(long, value_name = "PROGRAM", conflicts_with = "against")]
+        serve: Option<PathBuf>,
     },
 }
 
-#[derive(Args)]
-struct Against {
-    /// The bench program of another commit, which takes turns with this one
-    #[arg(long, value_name = "PROGRAM")]
-    against: Option<PathBuf>,
-}
-
-/// What is measured, the program that takes turns and what it is asked, and the usual number of rounds and of jobs.
+/// What is measured, what another program is asked for it, and the usual number of rounds and of jobs.
 struct Plan {
     bench: Bench,
-    against: Option<(PathBuf, Vec<String>)>,
+    words: Vec<String>,
     rounds: usize,
     jobs: usize,
 }
 
-impl From<What> for Plan {
-    fn from(what: What) -> Plan {
+impl Plan {
+    fn new(bench: impl Into<Bench>, rounds: usize, jobs: usize, words: &[&str]) -> Plan {
+        let words = words.iter().map(|&word| word.to_owned()).collect();
+        Plan { bench: bench.into(), words, rounds, jobs }
+    }
+
+    fn of(what: What, server: Option<PathBuf>, against: Option<PathBuf>) -> Plan {
         match what {
-            What::Life { batches, against } => Plan {
-                bench: Bench::Life(Life::new(batches, against)),
-                against: None,
-                rounds: 15,
-                jobs: 2_000,
-            },
-            What::Burst { against } => {
-                let against = against.asked(&["burst"]);
-                Plan { bench: Bench::Burst(Bursts), against, rounds: 5, jobs: 20_000 }
+            What::Life { batches } => Plan::new(Life::new(batches, against), 15, 2_000, &[]),
+            What::Burst => Plan::new(Bursts, 5, 20_000, &["burst"]),
+            What::Pace { rates } => {
+                let words = ["pace", "--rates", &list(&rates)];
+                Plan::new(Pace { rates: rates.clone() }, 5, 4_000, &words)
             }
-            What::Pace { rates, against } => {
-                let against = against.asked(&["pace", "--rates", &list(&rates)]);
-                Plan { bench: Bench::Pace(Pace { rates }), against, rounds: 5, jobs: 4_000 }
+            What::Idle { seconds } => {
+                let words = ["idle", "--seconds", &seconds.to_string()];
+                Plan::new(Idle { watched: Duration::from_secs(seconds), server }, 1, 10_000, &words)
             }
-            What::Clients { counts, against } => {
-                let against = against.asked(&["clients", "--counts", &list(&counts)]);
-                Plan { bench: Bench::Clients(Clients { counts }), against, rounds: 3, jobs: 5 }
+            What::Pending { counts, drained } => {
+                let words = ["pending", "--counts", &list(&counts), "--drained", &drained.to_string()];
+                Plan::new(Pending::new(counts.clone(), drained, server), 5, 10_000, &words)
             }
-            What::Queues { counts, against } => {
-                let against = against.asked(&["queues", "--counts", &list(&counts)]);
-                Plan { bench: Bench::Queues(Queues { counts }), against, rounds: 5, jobs: 20_000 }
+            What::Queues { counts } => {
+                let words = ["queues", "--counts", &list(&counts)];
+                Plan::new(Queues { counts: counts.clone() }, 5, 20_000, &words)
             }
+            What::Clients { counts } => {
+                let words = ["clients", "--counts", &list(&counts)];
+                Plan::new(Clients { counts: counts.clone() }, 3, 5, &words)
+            }
+            What::Http { serve, connections } => {
+                let words = ["http", "--connections", &connections.to_string()];
+                let serve = serve.unwrap_or_else(beside);
+                Plan::new(Http { serve, connections }, 5, 2_000, &words)
+            }
+            What::Limit { batches } => {
+                let words = ["limit", "--batches", &list(&batches)];
+                Plan::new(Limit { batches: batches.clone() }, 5, 10_000, &words)
+            }
+            What::Startup { serve } => Plan::new(Startup { serve }, 5, 5, &["startup"]),
         }
     }
 }
 
-impl Against {
-    fn asked(self, words: &[&str]) -> Option<(PathBuf, Vec<String>)> {
-        Some((self.against?, words.iter().map(|&word| word.to_owned()).collect()))
-    }
+/// The command line's program, where this one is.
+fn beside() -> PathBuf {
+    env::current_exe().expect("the path of this program").with_file_name("delayline")
 }
 
 fn list(numbers: &[usize]) -> String {
@@ -132,20 +170,28 @@ fn list(numbers: &[usize]) -> String {
 }
 
 fn main() -> ExitCode {
-    let Arguments { what, rounds, most_rounds, quiet, jobs, redis_server, json } = Arguments::parse();
-    let plan = Plan::from(what);
-    let rounds = rounds.unwrap_or(plan.rounds);
-    let most_rounds = most_rounds.unwrap_or(2 * rounds);
-    let jobs = jobs.unwrap_or(plan.jobs);
-    let server = redis_server.clone();
-    let options = Options { rounds, most_rounds, quiet, jobs, warms_up: true, server };
-    let report = match plan.against {
-        None => plan.bench.run(&options),
-        Some((program, mut words)) => {
+    let Arguments { what, against, rounds, most_rounds, quiet, jobs, redis_server, json } =
+        Arguments::parse();
+    // The scripts of another commit are compared in this process.
+    let (folder, program) = if matches!(what, What::Life { .. }) { (against, None) } else { (None, against) };
+    let Plan { bench, mut words, rounds: usual_rounds, jobs: usual_jobs } =
+        Plan::of(what, redis_server.clone(), folder);
+    let rounds = rounds.unwrap_or(usual_rounds);
+    let options = Options {
+        rounds,
+        most_rounds: most_rounds.unwrap_or(2 * rounds),
+        quiet,
+        jobs: jobs.unwrap_or(usual_jobs),
+        warms_up: usual_rounds > 1,
+        server: redis_server.clone(),
+    };
+    let report = match program {
+        None => bench.run(&options),
+        Some(program) => {
             if let Some(server) = redis_server {
                 words.extend(["--redis-server".to_owned(), server.display().to_string()]);
             }
-            plan.bench.run_against(&program, words, &options)
+            bench.run_against(&program, words, &options)
         }
     };
     if json {

@@ -49,7 +49,7 @@ impl Load {
     }
 
     /// How many jobs it is about each time.
-    pub(super) fn jobs(self) -> usize {
+    pub(crate) fn jobs(self) -> usize {
         match self {
             Load::Publish | Load::Take => 1,
             Load::PublishBatch | Load::TakeBatch => BATCH,
@@ -57,7 +57,7 @@ impl Load {
     }
 
     /// How often it is done, for so many single jobs.
-    pub(super) fn times(self, jobs: usize) -> usize {
+    pub(crate) fn times(self, jobs: usize) -> usize {
         match self {
             Load::Publish | Load::Take => jobs,
             Load::PublishBatch | Load::TakeBatch => (10 * jobs).div_ceil(BATCH),
@@ -65,7 +65,7 @@ impl Load {
     }
 
     /// Does it once.
-    pub(super) async fn once(self, wire: &mut Wire) -> io::Result<()> {
+    pub(crate) async fn once(self, wire: &mut Wire) -> io::Result<()> {
         match self {
             Load::Publish => {
                 ask(wire, &format!("/v1/queues/{QUEUE}/jobs"), &body(), 201).await?;

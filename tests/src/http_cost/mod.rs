@@ -10,8 +10,9 @@ use std::path::PathBuf;
 pub use load::Load;
 pub use report::{Figure, Interval, Report};
 
+pub(crate) use subject::Subject;
+
 use crate::block_on;
-use subject::Subject;
 
 /// What is measured, and how.
 #[derive(Clone, Debug)]
@@ -37,7 +38,7 @@ pub struct Options {
 /// # Panics
 /// If a service does not start, or answers something else than it should.
 pub fn run(options: &Options) -> Report {
-    let start = |program: &PathBuf| Subject::start(program, options.cpus.as_deref());
+    let start = |program: &PathBuf| Subject::start(program, options.cpus.as_deref(), None);
     let (serve, against) = (start(&options.serve), options.against.as_ref().map(start));
     let subjects: Vec<&Subject> = [&serve].into_iter().chain(&against).collect();
     let mut report = Report::new(against.is_some());
@@ -48,7 +49,7 @@ pub fn run(options: &Options) -> Report {
             let swaps = round % 2;
             for turn in 0..subjects.len() {
                 let which = (turn + swaps) % subjects.len();
-                costs[which] = block_on(subjects[which].measure(load, options.connections, options.jobs));
+                costs[which] = block_on(subjects[which].measure(load, options.connections, options.jobs)).us;
             }
             if round > 0 {
                 report.add(load, &costs);

@@ -2,6 +2,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use futures_util::future::try_join_all;
 
@@ -12,14 +13,24 @@ use crate::wire::Wire;
 use crate::{Process, service};
 
 /// A service whose CPU time is measured.
-pub(super) struct Subject {
+pub(crate) struct Subject {
     process: Process,
     address: SocketAddr,
     _scratch: Scratch,
 }
 
+/// What a load took of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Cost {
+    /// Microseconds of CPU a job.
+    pub(crate) us: f64,
+    /// How many jobs a second.
+    pub(crate) jobs_a_second: f64,
+}
+
 impl Subject {
-    pub(super) fn start(program: &Path, cpus: Option<&str>) -> Subject {
+    /// With jobs in memory, or in a Redis.
+    pub(crate) fn start(program: &Path, cpus: Option<&str>, redis: Option<&str>) -> Subject {
         let scratch = Scratch::new("http-cost");
         let mut command = match cpus {
             None => Command::new(program),
@@ -30,17 +41,20 @@ impl Subject {
             }
         };
         command.args(["serve", "--listen", "127.0.0.1:0"]);
+        if let Some(url) = redis {
+            command.args(["--redis", url]);
+        }
         let (process, address) = service::start(&mut command, &scratch.path().join("log"));
         Subject { process, address, _scratch: scratch }
     }
 
-    /// The CPU time that the load takes, in microseconds a job.
-    pub(super) async fn measure(&self, load: Load, connections: usize, jobs: usize) -> f64 {
+    /// What the load takes.
+    pub(crate) async fn measure(&self, load: Load, connections: usize, jobs: usize) -> Cost {
         let to = Endpoint::from(self.address);
         let opening = (0..connections).map(|_| Wire::open(Ipv4Addr::LOCALHOST, &to));
         let wires = try_join_all(opening).await.expect("a connection");
         let (times, begun) = (load.times(jobs), AtomicUsize::new(0));
-        let before = self.process.cpu();
+        let (before, begun_at) = (self.process.cpu(), Instant::now());
         let asking = wires.into_iter().map(|mut wire| {
             let begun = &begun;
             async move {
@@ -51,10 +65,11 @@ impl Subject {
             }
         });
         let wires: Result<Vec<Wire>, std::io::Error> = try_join_all(asking).await;
+        let took = begun_at.elapsed();
         let spent = self.process.cpu().saturating_sub(before);
         wires.unwrap_or_else(|why| panic!("{}: {why}", load.name()));
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let done = (times * load.jobs()) as f64;
-        spent.as_secs_f64() * 1e6 / done
+        Cost { us: spent.as_secs_f64() * 1e6 / done, jobs_a_second: done / took.as_secs_f64() }
     }
 }
