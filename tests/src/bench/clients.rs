@@ -15,7 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How long nothing is asked for what is done to count as done.
 const SILENCE: Duration = Duration::from_millis(300);
 const DELAY: Duration = Duration::from_millis(200);
-const TAKE: Duration = Duration::from_secs(30);
+/// Longer than all of it.
+const TAKE: Duration = Duration::from_secs(300);
 
 /// One job at a time among many clients that wait for it.
 pub struct Clients {
@@ -57,6 +58,7 @@ async fn among(bed: &mut Bed, case: &str, count: usize, waiting: Waiting, jobs: 
         let waiting = waiting.begin(client.clone(), began.clone());
         all.push((client, waiting));
     }
+    drop(began);
     silence(bed).await;
     let mut found = Vec::new();
     for (what, delay) in [("due at once", Duration::ZERO), ("due later", DELAY)] {

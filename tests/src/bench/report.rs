@@ -144,7 +144,7 @@ impl fmt::Display for Report {
 }
 
 /// Three digits, or all before the point.
-fn shown(value: Interval) -> String {
+pub(super) fn shown(value: Interval) -> String {
     value.shown(match value.median {
         large if large >= 100.0 => 0,
         middle if middle >= 10.0 => 1,

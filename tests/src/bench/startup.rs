@@ -90,6 +90,7 @@ fn serve(bed: &Bed, program: &Path) -> f64 {
         Load::Publish.once(&mut wire).await?;
         Load::Take.once(&mut wire).await
     })
+    .map(|jobs| assert_eq!(jobs, 1, "a job is taken"))
     .expect("a first job");
     begun.elapsed().as_secs_f64() * 1e3
 }

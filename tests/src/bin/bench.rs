@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use delayline_tests::bench::{
-    Bench, Bursts, Clients, Http, Idle, Life, Limit, Options, Pace, Pending, Queues, Startup,
+    self, Bench, Bursts, Clients, Http, Idle, Life, Limit, Options, Pace, Pending, Queues, Startup,
 };
 
 /// Measures what the queue costs, how fast and how punctual it is, on a Redis of its own.
@@ -40,6 +40,9 @@ struct Arguments {
     /// Prints JSON
     #[arg(long, global = true)]
     json: bool,
+    /// Draws each figure into an SVG file of this folder
+    #[arg(long, global = true, value_name = "FOLDER")]
+    plots: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
@@ -170,8 +173,14 @@ fn list(numbers: &[usize]) -> String {
 }
 
 fn main() -> ExitCode {
-    let Arguments { what, against, rounds, most_rounds, quiet, jobs, redis_server, json } =
+    let Arguments { what, against, rounds, most_rounds, quiet, jobs, redis_server, json, plots } =
         Arguments::parse();
+    if let What::Http { serve: None, .. } = what
+        && !beside().is_file()
+    {
+        eprintln!("bench: there is no program {}: build it, or name one with --serve", beside().display());
+        return ExitCode::from(2);
+    }
     // The scripts of another commit are compared in this process.
     let (folder, program) = if matches!(what, What::Life { .. }) { (against, None) } else { (None, against) };
     let Plan { bench, mut words, rounds: usual_rounds, jobs: usual_jobs } =
@@ -198,6 +207,15 @@ fn main() -> ExitCode {
         println!("{}", serde_json::to_string(&report).expect("a report is JSON"));
     } else {
         print!("{report}");
+    }
+    if let Some(folder) = plots {
+        match bench::draw(&report, &folder) {
+            Ok(files) => files.iter().for_each(|file| eprintln!("{}", file.display())),
+            Err(why) => {
+                eprintln!("bench: {}: {why}", folder.display());
+                return ExitCode::FAILURE;
+            }
+        }
     }
     ExitCode::SUCCESS
 }

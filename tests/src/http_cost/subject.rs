@@ -53,13 +53,15 @@ impl Subject {
         let to = Endpoint::from(self.address);
         let opening = (0..connections).map(|_| Wire::open(Ipv4Addr::LOCALHOST, &to));
         let wires = try_join_all(opening).await.expect("a connection");
-        let (times, begun) = (load.times(jobs), AtomicUsize::new(0));
+        let (all, begun) = (load.times(jobs) * load.jobs(), AtomicUsize::new(0));
         let (before, begun_at) = (self.process.cpu(), Instant::now());
         let asking = wires.into_iter().map(|mut wire| {
             let begun = &begun;
             async move {
-                while begun.fetch_add(1, Ordering::Relaxed) < times {
-                    load.once(&mut wire).await?;
+                let more = |begun| (begun < all).then_some(begun + load.jobs());
+                while begun.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok() {
+                    let missing = load.jobs() - load.once(&mut wire).await?;
+                    begun.fetch_sub(missing, Ordering::Relaxed);
                 }
                 Ok(wire)
             }
@@ -69,7 +71,7 @@ impl Subject {
         let spent = self.process.cpu().saturating_sub(before);
         wires.unwrap_or_else(|why| panic!("{}: {why}", load.name()));
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-        let done = (times * load.jobs()) as f64;
+        let done = all as f64;
         Cost { us: spent.as_secs_f64() * 1e6 / done, jobs_a_second: done / took.as_secs_f64() }
     }
 }
