@@ -15,6 +15,8 @@ const BAR: u32 = 34;
 /// What is above and below the bars.
 const FRAME: u32 = 110;
 const LABELS: u32 = 230;
+/// How much longer than the longest bar the axis is, for what stands behind it.
+const ROOM: f64 = 1.45;
 const FONT: &str = "sans-serif";
 /// One for each that is compared.
 const COLOURS: [RGBColor; 3] = [RGBColor(37, 99, 155), RGBColor(214, 130, 52), RGBColor(120, 120, 120)];
@@ -49,13 +51,14 @@ fn bars(report: &Report, figure: &str, rows: &[&Row], path: &Path) -> Result<(),
         .margin(12)
         .x_label_area_size(36)
         .y_label_area_size(LABELS)
-        .build_cartesian_2d(0.0..most * 1.2, 0.0..f64::from(count))?;
+        .build_cartesian_2d(0.0..most * ROOM, 0.0..f64::from(count))?;
     chart
         .configure_mesh()
         .disable_y_mesh()
         .disable_y_axis()
         .max_light_lines(1)
-        .x_labels(6)
+        .x_labels(5)
+        .x_label_formatter(&|value| format!("{value}"))
         .x_desc(figure)
         .draw()?;
     let mut ofs: Vec<&str> = Vec::new();

@@ -1,4 +1,5 @@
-//! Measures what the queue costs, how fast and how punctual it is, on a Redis of its own, and prints a table.
+//! Measures what the queue costs, how fast and how punctual it is, on a Redis of its own, and prints a table. The section
+//! "The bench" of `tests/README.md` says what is measured and how it is compared.
 //!
 //!     cargo run --release -p delayline-tests --bin bench -- queues
 //!     cargo run --release -p delayline-tests --bin bench -- queues --against BEFORE/target/release/bench

@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 mod acl;
+mod bench;
 mod broken;
 mod clock;
 mod conformance;
