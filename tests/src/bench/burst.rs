@@ -11,13 +11,13 @@ use super::bed::{Bed, Spent};
 use super::pace::share;
 use super::pings::Pings;
 
-const SLOTS: u16 = 100;
+pub(super) const SLOTS: u16 = 100;
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How long before the jobs are due they begin to be published, and how much longer for each of them.
-const LEAD: Duration = Duration::from_millis(1_500);
-const LEAD_A_JOB: Duration = Duration::from_micros(40);
+pub(super) const LEAD: Duration = Duration::from_millis(1_500);
+pub(super) const LEAD_A_JOB: Duration = Duration::from_micros(40);
 /// How often it is tried to have all published before they are due, each time with twice the lead.
-const TRIES: u32 = 4;
+pub(super) const TRIES: u32 = 4;
 /// How long before the jobs are due nothing more may be done.
 const SPARE: Duration = Duration::from_millis(50);
 

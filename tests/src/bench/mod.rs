@@ -12,6 +12,7 @@ mod idle;
 mod life;
 mod limit;
 mod pace;
+mod peer;
 mod pending;
 mod pings;
 mod plot;

@@ -61,7 +61,7 @@ fn forget(bed: &mut Bed) {
 
 /// From the connection to the first job that a worker runs.
 async fn client(bed: &Bed) -> f64 {
-    let begun = Instant::now();
+    let start = Instant::now();
     let client = bed.client().await;
     let queue = client.bytes("first").expect("a name");
     let (began, mut begins) = unbounded_channel();
@@ -72,7 +72,7 @@ async fn client(bed: &Bed) -> f64 {
     let worker = tokio::spawn(worker.run());
     queue.publish_bytes(body(0)).await.expect("a job is published");
     timeout(PATIENCE, begins.recv()).await.expect("it begins").expect("a worker that runs");
-    let took = begun.elapsed();
+    let took = start.elapsed();
     client.close().await;
     worker.await.expect("no panic").expect("a worker that ran");
     took.as_secs_f64() * 1e3

@@ -55,7 +55,11 @@ enum What {
         batches: Vec<usize>,
     },
     /// How fast jobs are done that are due at one moment, and how fast jobs are published
-    Burst,
+    Burst {
+        /// Another system that takes turns, by its program in tests/bench/peers: bullmq, asynq, chasquimq, chasquimq-events
+        #[arg(long = "peer", value_name = "NAME", conflicts_with = "against")]
+        peers: Vec<String>,
+    },
     /// How late jobs are at a steady rate, and what they cost
     Pace {
         /// How many jobs a second; as many jobs as are said go at the fastest rate
@@ -129,7 +133,7 @@ impl Plan {
     fn of(what: What, server: Option<PathBuf>, against: Option<PathBuf>) -> Plan {
         match what {
             What::Life { batches } => Plan::new(Life::new(batches, against), 15, 2_000, &[]),
-            What::Burst => Plan::new(Bursts, 5, 20_000, &["burst"]),
+            What::Burst { peers } => Plan::new(Bursts::new(&peers), 5, 20_000, &["burst"]),
             What::Pace { rates } => {
                 let words = ["pace", "--rates", &list(&rates)];
                 Plan::new(Pace { rates: rates.clone() }, 5, 4_000, &words)

@@ -36,7 +36,7 @@ fn a_burst_is_counted_from_the_due_time_to_the_last_acknowledgement() {
 
 #[test]
 fn publishing_in_batches_takes_fewer_calls_than_one_by_one() {
-    let report = run(Bursts, 2_000);
+    let report = run(Bursts::new(&[]), 2_000);
     let calls = |case: &str| value(&report, case, "calls a job");
     assert!(calls("one publish_all") < 0.5, "{report}");
     assert!(calls("four publish_all") <= calls("64 tasks, one by one"), "{report}");
