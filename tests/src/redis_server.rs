@@ -1,3 +1,4 @@
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -39,6 +40,8 @@ pub struct Options {
     pub users: Vec<String>,
     /// Where it keeps its files, which then stay; a directory of its own if `None`.
     pub directory: Option<PathBuf>,
+    /// The program that runs the server, and its arguments, as in `valgrind --tool=callgrind`; none if empty.
+    pub under: Vec<OsString>,
 }
 
 /// A server on a free port of this machine with a directory of its own; both go when it is dropped, unless the
@@ -136,8 +139,15 @@ impl RedisServer {
 
     fn spawn(&mut self) -> bool {
         let log = File::create(self.directory.join("log")).expect("a log file");
-        let mut command = Command::new(&self.flavour.path);
-        command.args(self.arguments()).current_dir(&self.directory).env("LC_ALL", "C").stdin(Stdio::null());
+        let mut words =
+            self.options.under.iter().map(OsString::as_os_str).chain([self.flavour.path.as_os_str()]);
+        let mut command = Command::new(words.next().expect("a server"));
+        command
+            .args(words)
+            .args(self.arguments())
+            .current_dir(&self.directory)
+            .env("LC_ALL", "C")
+            .stdin(Stdio::null());
         command.stdout(log.try_clone().expect("a log file")).stderr(log);
         let mut child = Process::start(&mut command);
         let answers = until("an answer to PING", PATIENCE, || match child.ended() {

@@ -30,8 +30,12 @@ fn main() {
     // Cargo says `--bench`, and there is nothing to choose.
     let clock = Clock::default();
     let _entered = clock.runtime.enter();
-    println!("nanoseconds a timer, and how many times the wheel's that is: median (quartiles)\n");
-    println!("{:>9}  {:<7} {:>9}  {:<30}  hierarchical_hash_wheel_timer", "timers", "", "wheel", "DelayQueue");
+    println!("Nanoseconds a timer, and how many times the wheel's that is: median (quartiles).");
+    println!("hierarchical_hash_wheel_timer does not know what is next, only how far it may skip.\n");
+    println!(
+        "{:>9}  {:<7} {:>9}  {:<30}  hierarchical_hash_wheel_timer",
+        "timers", "", "wheel", "DelayQueue"
+    );
     for count in TIMERS {
         steps(&clock, count);
     }
