@@ -130,7 +130,7 @@ impl Engine {
             && self.changes() == 0
             && self.requests.len() == 0
             && self.consumer.is_idle()
-            && self.pump.is_idle()
+            && self.pump.is_idle(self.base.now)
             && self.flights.is_empty()
     }
 
@@ -186,7 +186,7 @@ impl Engine {
                     self.pump.tend(&queue);
                 }
             }
-            Wakeup::Head(shard, at) => self.pump.handle_head(self.base.now, shard, at),
+            Wakeup::Head(shard, at) => self.pump.handle_head(&mut self.base, shard, at),
             Wakeup::Subscribed => {
                 self.base.wakeable = true;
                 self.watch.look_again();
@@ -452,9 +452,9 @@ impl Engine {
             Timer::Renew(held) => self.consumer.handle_renew(base, &mut self.settler, held),
             Timer::LeaseEnd(held) => self.consumer.abandon(base, held),
             Timer::Poll(queue) => self.consumer.handle_poll(base, &queue),
-            Timer::Peek(shard) => self.pump.handle_peek_timer(shard),
+            Timer::Peek(shard) => self.pump.handle_peek_timer(base, shard),
             Timer::Tend(queue) => {
-                if !self.pump.handle_entry(base.config.shards.of(&queue), &queue) {
+                if !self.pump.handle_entry(base, base.config.shards.of(&queue), &queue) {
                     return;
                 }
                 let own = base.config.pump == Pumping::WhenDue && self.consumer.is_subscribed(&queue);
@@ -481,7 +481,7 @@ impl Engine {
         if self.base.config.pump != Pumping::WhenDue {
             self.consumer.hunger_all();
         }
-        self.pump.look_again();
+        self.pump.look_again(&mut self.base);
     }
 
     fn land_all(&mut self, landed: Vec<Landed>) {

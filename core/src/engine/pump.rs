@@ -52,56 +52,71 @@ impl Pump {
         pump
     }
 
-    /// Whether this engine is to tend shards now.
+    /// Whether this engine is to stand for pump leases now. It looks only where it does not know who holds the lease, and
+    /// for how long.
     pub(super) fn set_active(&mut self, base: &Base, active: bool) {
         let active = active && !base.draining;
         if active != self.active {
-            self.shards.iter_mut().for_each(|(_, tending)| tending.wanted = active);
+            let wanted = |tending: &Tending| active && tending.timer.is_none();
+            self.shards.iter_mut().for_each(|(_, tending)| tending.wanted = wanted(tending));
         }
         self.active = active;
     }
 
-    pub(super) fn is_idle(&self) -> bool {
-        self.queues.values().all(|tended| !tended.flying) && self.shards.values().all(Tending::is_idle)
+    pub(super) fn is_idle(&self, now: Millis) -> bool {
+        self.queues.values().all(|tended| !tended.flying)
+            && self.shards.values().all(|tending| tending.is_idle(now))
     }
 
     pub(super) fn holds(&self, shard: Shard, now: Millis) -> bool {
-        self.shards.get(&shard).and_then(|tending| tending.lease_end).is_some_and(|end| now < end)
+        self.shards.get(&shard).is_some_and(|tending| tending.holds(now))
     }
 
     /// Whether this engine arms for what comes next in a queue that it just asked or tended: a run that cron started does
     /// without the lease, which only keeps others from doing the same.
     fn may_tend(&self, base: &Base, queue: &QueueName) -> bool {
-        let alone = base.config.pump == Pumping::WhenDue;
-        self.active && (alone || self.holds(base.config.shards.of(queue), base.now))
+        let alone = base.config.pump == Pumping::WhenDue && self.active;
+        let held = self.holds(base.config.shards.of(queue), base.now);
+        alone || (held && self.keeps(base))
+    }
+
+    /// Whether it tends what it holds. One whose takes are all served keeps its leases until they end, if it hears of what
+    /// is due: giving them up would have everybody else look for them, at each job that is taken.
+    fn keeps(&self, base: &Base) -> bool {
+        self.active || (base.wakeable && !base.draining)
     }
 
     /// Asks every shard afresh: notifications may have been missed, or the clock has stepped.
-    pub(super) fn look_again(&mut self) {
-        if self.active {
-            self.shards.iter_mut().for_each(|(_, tending)| tending.wanted = true);
+    pub(super) fn look_again(&mut self, base: &mut Base) {
+        let (active, keeps) = (self.active, self.keeps(base));
+        for (_, tending) in self.shards.iter_mut() {
+            tending.look_again(base, active || (keeps && tending.holds(base.now)));
         }
     }
 
     /// The shard's holder looks again; a head of 0 says that it has none any more, and asks everybody.
-    pub(super) fn handle_head(&mut self, now: Millis, shard: Shard, at: UnixMs) {
-        let ours = self.active && (at.0 == 0 || self.holds(shard, now));
-        if let Some(tending) = self.shards.get_mut(&shard).filter(|_| ours) {
-            tending.wanted = true;
+    pub(super) fn handle_head(&mut self, base: &mut Base, shard: Shard, at: UnixMs) {
+        let (active, keeps) = (self.active, self.keeps(base));
+        let Some(tending) = self.shards.get_mut(&shard) else { return };
+        let ours = keeps && tending.holds(base.now);
+        if ours || at.0 == 0 {
+            tending.look_again(base, ours || active);
         }
     }
 
-    pub(super) fn handle_peek_timer(&mut self, shard: Shard) {
+    pub(super) fn handle_peek_timer(&mut self, base: &Base, shard: Shard) {
+        let (active, keeps) = (self.active, self.keeps(base));
         if let Some(tending) = self.shards.get_mut(&shard) {
             tending.timer = None;
-            tending.wanted = self.active;
+            tending.wanted = active || (keeps && tending.holds(base.now));
         }
     }
 
     /// The time of a queue's next event has come: `true` if it is to be looked after now.
-    pub(super) fn handle_entry(&mut self, shard: Shard, queue: &QueueName) -> bool {
-        self.shards.get_mut(&shard).is_some_and(|tending| tending.entries.remove(queue).is_some())
-            && self.active
+    pub(super) fn handle_entry(&mut self, base: &Base, shard: Shard, queue: &QueueName) -> bool {
+        let (active, keeps) = (self.active, self.keeps(base));
+        let Some(tending) = self.shards.get_mut(&shard) else { return false };
+        tending.entries.remove(queue).is_some() && (active || (keeps && tending.holds(base.now)))
     }
 
     /// Does in the queue what must happen there, which also wakes an engine if jobs are due.
@@ -146,8 +161,9 @@ impl Pump {
     }
 
     pub(super) fn form(&mut self, base: &mut Base, flights: &mut Flights) {
+        let keeps = self.keeps(base);
         for (&shard, tending) in &mut self.shards {
-            let leave = !self.active && tending.lease_end.is_some();
+            let leave = !keeps && tending.holds(base.now);
             if tending.flying || !(tending.wanted || leave) {
                 continue;
             }
@@ -170,16 +186,19 @@ impl Pump {
 
     /// Answers which of the queues that were looked at have due jobs.
     pub(super) fn handle_peeked(&mut self, base: &mut Base, shard: Shard, landed: Landed) -> Vec<QueueName> {
-        let active = self.active;
+        let (active, keeps) = (self.active, self.keeps(base));
         let Some(tending) = self.shards.get_mut(&shard) else { return Vec::new() };
         tending.flying = false;
         base.cancel(tending.timer.take());
         for (_, key) in core::mem::take(&mut tending.entries) {
             base.wheel.cancel(key);
         }
-        tending.lease_end = None;
+        let held = tending.lease_end.take();
         let Some(Reply::Peeked { time, holder, agenda, firsts }) = landed.reply else {
-            if active {
+            if !active && keeps {
+                tending.lease_end = held;
+            }
+            if active || tending.holds(base.now) {
                 base.events.push_back(Event::Fault(landed.batch.fault(landed.reply)));
                 tending.timer = Some(base.after(STUCK_MS, Timer::Peek(shard)));
             }
@@ -187,9 +206,12 @@ impl Pump {
         };
         let sent = landed.batch.first_sent.unwrap_or(base.now);
         let ours = holder.is_some_and(|(holder, _)| holder == base.identity);
-        tending.lease_end = ours.then(|| ClockModel::lease_end(sent, base.config.pump_lease_ms));
         let Command::Peek { queues, stay, .. } = landed.batch.command else { return Vec::new() };
-        if !active {
+        let longest = ClockModel::lease_end(sent, base.config.pump_lease_ms);
+        let known = holder.and_then(|(_, until)| base.clock.ask_at(base.now, until));
+        let end = known.map_or(longest, |known| known.min(longest));
+        tending.lease_end = ours.then_some(end);
+        if !active && !(keeps && tending.holds(base.now)) {
             return Vec::new();
         }
         if !stay {
@@ -199,7 +221,7 @@ impl Pump {
         let next = match holder {
             Some(_) if ours => {
                 let last = tending.arm(base, &agenda);
-                let renew = sent + base.config.pump_lease_ms / 2;
+                let renew = if active { sent + base.config.pump_lease_ms / 2 } else { end };
                 last.map_or(renew, |last| renew.min(last))
             }
             other => standby(base, other),
@@ -254,8 +276,20 @@ impl Pump {
 }
 
 impl Tending {
-    fn is_idle(&self) -> bool {
-        !self.flying && self.lease_end.is_none()
+    fn is_idle(&self, now: Millis) -> bool {
+        !self.flying && !self.holds(now)
+    }
+
+    fn holds(&self, now: Millis) -> bool {
+        self.lease_end.is_some_and(|end| now < end)
+    }
+
+    /// What it knew of the lease and the agenda is over: it looks now if that is `wanted`, else once it stands for leases.
+    fn look_again(&mut self, base: &mut Base, wanted: bool) {
+        self.wanted = wanted;
+        if !wanted {
+            base.cancel(self.timer.take());
+        }
     }
 
     /// What a run that cron started does with what it saw: queues of its own that have due jobs are answered, the rest is
