@@ -34,6 +34,10 @@ pub struct Config {
     pub pump_lease_ms: u64,
     /// When an answer is overdue.
     pub flight_ms: u64,
+    /// What waits for company on its way to the store.
+    pub pacing: Pacing,
+    /// How long it waits at most; 0 to 20.
+    pub gap_ms: u64,
     /// How long after its first transmission a batch may be sent again; 9 min at most, within the scripts' memory of 10.
     pub resend_ms: u64,
     /// The most jobs accepted and not yet answered.
@@ -55,6 +59,18 @@ pub struct Config {
     /// Whether the engine's clock and the store's are the same, in whole milliseconds, as in a test that holds the time:
     /// then the engine asks in the very millisecond. Such a store's pace is what its owner made it.
     pub same_clock: bool,
+}
+
+/// What waits for company on its way to the store, for [`Config::gap_ms`] at most. What comes after a pause leaves at once, and
+/// so does a full batch. Where round trips are counted, and where the clock is the store's, nothing waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Pacing {
+    /// Acknowledgements of managed jobs, for whatever else is sent: nobody waits for them.
+    #[default]
+    Punctual,
+    /// Publishes, verdicts, and what asks for managed jobs: all that came within a gap is one round trip. Jobs start later
+    /// by up to a gap, and so do confirmations come.
+    Thrifty,
 }
 
 /// A queue whose jobs are managed.
@@ -108,6 +124,8 @@ impl Default for Config {
             poll_ms: 30_000,
             pump_lease_ms: 30_000,
             flight_ms: 5_000,
+            pacing: Pacing::Punctual,
+            gap_ms: 10,
             resend_ms: 540_000,
             pending_jobs: 4_096,
             pending_bytes: 64 << 20,
@@ -136,6 +154,7 @@ impl Config {
         check("poll_ms", self.poll_ms, 100, longest_poll, polls)?;
         check("pump_lease_ms", self.pump_lease_ms, 1_000, longest_lease, leases)?;
         check("flight_ms", self.flight_ms, 10, 60_000, "10 to 60,000")?;
+        check("gap_ms", self.gap_ms, 0, 20, "0 to 20")?;
         check("resend_ms", self.resend_ms, 1_000, 540_000, "1,000 to 540,000")?;
         check("pending_jobs", self.pending_jobs as u64, 1, 1 << 20, "1 to 1,048,576")?;
         check("pending_bytes", self.pending_bytes as u64, 1 << 16, 1 << 32, "65,536 to 4,294,967,296")?;

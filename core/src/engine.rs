@@ -9,6 +9,7 @@ mod flight;
 mod grant;
 mod held;
 mod on_demand;
+mod pace;
 mod publisher;
 mod pump;
 mod purse;
@@ -16,6 +17,7 @@ mod requests;
 mod set;
 mod settler;
 mod takes;
+mod turns;
 mod watch;
 mod window;
 
@@ -341,12 +343,14 @@ impl Engine {
             spender.as_ref().map_or(Purse::UNLIMITED, |spender| spender.purse(consumer))
         };
         let least = spender.as_ref().map_or(0, |spender| spender.least(base, consumer));
-        settler.form(base, flights, spender.is_some(), least, |queue| consumer.is_done_with(queue));
+        let leaves = base.leaves();
         for machine in [publisher.machine(), changer.machine()].into_iter().flatten() {
             machine.form(base, flights);
         }
-        consumer.form(base, flights, purse);
+        consumer.form(base, flights, purse, leaves);
         pump.form(base, flights);
+        let tidy = |base: &Base, queue: &QueueName| consumer.is_done_with(base, queue);
+        settler.form(base, flights, spender.is_some(), least, leaves, tidy);
         watch.form(base, flights);
         let has_free_trip = spender.as_ref().is_none_or(|spender| spender.has_free_trip(consumer, flights));
         let ticket = flights.transmit(base, !has_free_trip)?;
@@ -367,7 +371,7 @@ impl Engine {
     pub fn poll_timeout(&self) -> Option<(Millis, TimeoutReason)> {
         let (at, timer) = self.base.wheel.next()?;
         let reason = match timer {
-            Timer::Overdue(_) | Timer::Resend(_) => TimeoutReason::Flight,
+            Timer::Overdue(_) | Timer::Resend(_) | Timer::Gap => TimeoutReason::Flight,
             Timer::PublishDeadline(_) | Timer::AskDeadline(_) | Timer::TakeDeadline(_) => {
                 TimeoutReason::Deadline
             }
@@ -452,6 +456,7 @@ impl Engine {
             Timer::Renew(held) => self.consumer.handle_renew(base, &mut self.settler, held),
             Timer::LeaseEnd(held) => self.consumer.abandon(base, held),
             Timer::Poll(queue) => self.consumer.handle_poll(base, &queue),
+            Timer::Gap => base.handle_gap(),
             Timer::Peek(shard) => self.pump.handle_peek_timer(base, shard),
             Timer::Tend(queue) => {
                 if !self.pump.handle_entry(base, base.config.shards.of(&queue), &queue) {

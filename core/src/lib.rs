@@ -110,7 +110,7 @@ pub use clock::{ClockModel, Sample};
 pub use command::{
     Ceiling, Command, DeadLetters, Due, Entry, Forward, ForwardError, Kind, Place, Session, Settlement,
 };
-pub use config::{Config, ConfigError, Pumping, Subscription};
+pub use config::{Config, ConfigError, Pacing, Pumping, Subscription};
 pub use edit::{Change, Edit, JobEdit, NotEditable, RecordDigest};
 pub use engine::{Engine, Transmit};
 pub use event::{Backlogged, Credit, Event, Fault, Held, Ticket, TimeoutReason, Token, Wakeup};

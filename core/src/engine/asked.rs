@@ -3,7 +3,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use super::base::{Base, BatchId, Timer};
-use crate::{Key, QueueName, Token};
+use crate::{Key, QueueName, Token, UnixMs};
 
 /// A queue that somebody here wants jobs of.
 #[derive(Default, Serialize, Deserialize)]
@@ -14,6 +14,12 @@ pub(super) struct Asked {
     /// Who has the lowest pass is served first, and jobs raise it by weight: start-time fair queueing (Goyal, 1996).
     pub(super) pass: u64,
     pub(super) flying: Option<(BatchId, Promise)>,
+    /// It may have due jobs.
+    pub(super) hungry: bool,
+    /// The last reserve brought all it asked for, or left due jobs behind.
+    pub(super) more: bool,
+    /// When anything happens there next, as far as the last reserve knew.
+    pub(super) next: Option<UnixMs>,
     /// The engine may be on the queue's waiting list.
     pub(super) registered: bool,
     pub(super) closed: bool,
@@ -31,8 +37,14 @@ pub(super) enum Promise {
 
 impl Asked {
     /// Its share of free slots, beside those of others.
-    pub(super) fn weight(&self) -> u32 {
-        self.subscription.map_or(0, |(weight, _)| weight.into())
+    pub(super) fn weight(&self) -> u16 {
+        self.subscription.map_or(0, |(weight, _)| weight)
+    }
+
+    /// How many of its jobs may come beside those that are here, or promised.
+    pub(super) fn room(&self) -> u16 {
+        let Some((_, max)) = self.subscription else { return 0 };
+        max.saturating_sub(self.running).saturating_sub(self.promised)
     }
 
     pub(super) fn poll_after(&mut self, base: &mut Base, queue: &QueueName, ms: u64) {

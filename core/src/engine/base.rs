@@ -2,6 +2,7 @@ use alloc::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+use super::pace::Pace;
 use crate::{
     Answer, ClockModel, Config, Credit, Event, Fault, Held, Identity, Key, Millis, QueueName, Shard, Shards,
     Ticket, Token, Wheel,
@@ -27,6 +28,7 @@ pub(super) struct Base {
     /// What the driver could still pay for when it was last asked, less what was handed out since; `None` for all.
     pub(super) allowance: Option<Credit>,
     sequence: u64,
+    pub(super) pace: Pace,
 }
 
 /// What an engine waits for.
@@ -42,6 +44,7 @@ pub(super) enum Timer {
     Poll(QueueName),
     Peek(Shard),
     Tend(QueueName),
+    Gap,
 }
 
 /// A command on its way, from its making to its answer.
@@ -63,6 +66,7 @@ impl Base {
             other: None,
             allowance: None,
             sequence: 0,
+            pace: Pace::default(),
         }
     }
 

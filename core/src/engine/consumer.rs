@@ -1,6 +1,4 @@
-use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
-use core::cmp::Reverse;
 
 use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
@@ -14,29 +12,27 @@ use super::purse::Purse;
 use super::set::Set;
 use super::settler::{Renewal, Renewed, Settler, Whose, renew_at};
 use super::takes::Takes;
-use super::window::Window;
+use super::turns::Turns;
 use crate::{
     Backlogged, ClockModel, Command, Event, Fault, Held, Job, JobId, Millis, Pumping, QueueName, Refusal,
     Reply, Session, Settlement, Shard, Shards, Take, Token, UnixMicros, UnixMs, Verdict,
 };
 
 const STRIDE: u64 = 1 << 20;
+const SOON_MS: u64 = 1_000;
 
 /// Asks queues for due jobs: for the slots of managed jobs, and for takes. What is free, or wanted, is promised to at
 /// most one reserve at a time.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Consumer {
     queues: LiteMap<QueueName, Asked>,
-    hungry: Window<QueueName, ()>,
+    turns: Turns,
     leaving: Set<QueueName>,
     takes: Takes,
     held: HeldJobs,
     promised: u16,
     served: u64,
 }
-
-/// By whose turn it is, which is given by pass and place in a list.
-type Turns = BinaryHeap<Reverse<(u64, usize)>>;
 
 /// What a reserve's reply means for whoever tends the queue's shard.
 pub(super) struct Learnt {
@@ -54,19 +50,19 @@ impl Consumer {
                 Asked { subscription: Some((subscription.weight, subscription.max)), ..Asked::default() };
             queues.insert(subscription.queue.clone(), asked);
         }
-        let hungry = match base.config.pump {
-            Pumping::WhenDue => Window::default(),
-            _ => queues.keys().map(|queue| (queue.clone(), ())).collect(),
-        };
-        Consumer {
+        let mut consumer = Consumer {
             queues,
-            hungry,
+            turns: Turns::default(),
             leaving: Set::default(),
             takes: Takes::default(),
             held: HeldJobs::default(),
             promised: 0,
             served: 0,
+        };
+        if base.config.pump != Pumping::WhenDue {
+            consumer.hunger_all();
         }
+        consumer
     }
 
     pub(super) fn held(&self) -> usize {
@@ -85,14 +81,27 @@ impl Consumer {
 
     /// The queue may have due jobs.
     pub(super) fn hunger(&mut self, queue: &QueueName) {
-        if self.queues.contains_key(queue) {
-            self.hungry.insert(queue.clone(), ());
+        if let Some(asked) = self.queues.get_mut(queue).filter(|asked| !asked.hungry) {
+            asked.hungry = true;
+            if asked.flying.is_none() {
+                self.turns.insert(asked.pass, queue.clone(), asked.weight());
+            }
         }
     }
 
     /// After a gap in what notifications told.
     pub(super) fn hunger_all(&mut self) {
-        self.hungry = self.queues.keys().map(|queue| (queue.clone(), ())).collect();
+        let queues: Vec<QueueName> = self.queues.keys().cloned().collect();
+        queues.iter().for_each(|queue| self.hunger(queue));
+    }
+
+    fn sate(&mut self, queue: &QueueName) {
+        if let Some(asked) = self.queues.get_mut(queue).filter(|asked| asked.hungry) {
+            asked.hungry = false;
+            if asked.flying.is_none() {
+                self.turns.remove(asked.pass, queue);
+            }
+        }
     }
 
     pub(super) fn take(&mut self, base: &mut Base, token: Token, take: Take) -> Result<(), Backlogged<Take>> {
@@ -100,7 +109,7 @@ impl Consumer {
         self.takes.insert(base, token, take)?;
         for queue in queues {
             self.queues.entry(queue.clone()).or_default();
-            self.hungry.insert(queue, ());
+            self.hunger(&queue);
         }
         Ok(())
     }
@@ -132,7 +141,8 @@ impl Consumer {
 
     pub(super) fn drain(&mut self, base: &mut Base) {
         self.takes.drain(base);
-        self.hungry.clear();
+        let queues: Vec<QueueName> = self.queues.keys().cloned().collect();
+        queues.iter().for_each(|queue| self.sate(queue));
         self.leaving.extend(self.queues.keys().cloned());
     }
 
@@ -157,73 +167,76 @@ impl Consumer {
             self.leaving.insert(queue.clone());
         } else {
             asked.poll = Some(base.after(base.config.poll_ms, Timer::Poll(queue.clone())));
-            self.hungry.insert(queue.clone(), ());
+            self.hunger(queue);
         }
     }
 
     fn free_slots(&self, base: &Base, asked: &Asked) -> u16 {
-        let Some((_, max)) = asked.subscription else { return 0 };
+        self.free(base).min(asked.room())
+    }
+
+    fn free(&self, base: &Base) -> u16 {
         let running = u16::try_from(self.held.len()).unwrap_or(u16::MAX);
-        let free = base.config.slots.saturating_sub(running).saturating_sub(self.promised);
-        free.min(max.saturating_sub(asked.running).saturating_sub(asked.promised))
+        base.config.slots.saturating_sub(running).saturating_sub(self.promised)
     }
 
     /// `purse` says what can be paid for beside what is promised. Where round trips are counted, no fewer jobs are asked for
     /// than half of what one may bring while others are in hand: a job at a time, as slots become free, would cost a round
-    /// trip each.
+    /// trip each. Elsewhere it is so while a reserve is under way, for a gap at most, and `leaves` says whether what waits for
+    /// company leaves now.
     pub(super) fn form(
         &mut self,
         base: &mut Base,
         flights: &mut Flights,
         purse: impl Fn(&Consumer) -> Purse,
+        leaves: bool,
     ) {
         self.leave(base, flights);
         if base.draining {
             return;
         }
-        let (hungry, mut order) = self.in_turn();
-        let weights: u32 = hungry.iter().map(|(_, weight)| weight).sum();
-        let free =
-            u32::from(base.config.slots).saturating_sub(u32::try_from(self.held.len()).unwrap_or(u32::MAX));
-        let free = free.saturating_sub(u32::from(self.promised));
         let saves = base.allowance.is_some() && (self.held.len() > 0 || self.promised > 0);
-        while let Some((queue, weight)) = order.pop().and_then(|Reverse((_, place))| hungry.get(place)) {
-            let share = free * weight / weights.max(1);
-            let Some(asked) = self.queues.get(queue) else { continue };
-            let slots = self.free_slots(base, asked).min(u16::try_from(share.max(1)).unwrap_or(u16::MAX));
-            let slots = slots.min(base.config.reserve_max);
+        let (free, weights, may_ask) = (self.free(base), self.turns.weights(), base.asks());
+        let slots_max = if base.allowance.is_some() { 0 } else { base.config.slots };
+        let mut passed = 0;
+        while let Some(queue) = self.turns.get(passed).cloned() {
+            if self.takes.is_empty() && self.free(base) == 0 {
+                break;
+            }
+            passed += 1;
+            let Some(asked) = self.queues.get(&queue) else { continue };
+            let quantum = self.turns.quantum(base.now, asked.weight(), weights, (free, slots_max));
+            let quantum = quantum.min(base.config.reserve_max).min(asked.room());
+            let slots = self.free(base).min(quantum);
+            let waits = !leaves && base.is_thrifty() && !asked.more;
+            let is_few = slots < quantum && self.promised > 0 && !may_ask;
             let affordable = purse(self).affords(base.config.reserve_max);
-            let wanted = self.takes.group_for(queue, affordable);
+            let wanted = self.takes.group_for(&queue, affordable);
             let takes_turn = slots == 0 || (asked.takes_next && wanted.is_some());
             match wanted {
                 Some(group) if takes_turn => {
                     let count = group.tokens.iter().map(|(_, count)| count).sum();
-                    self.ask(base, flights, queue, count, group.lease_ms, Promise::Takes(group.tokens));
+                    self.ask(base, flights, &queue, count, group.lease_ms, Promise::Takes(group.tokens));
+                    passed -= 1;
                 }
                 _ if slots.min(affordable) > 0 => {
                     let count = slots.min(affordable);
                     if saves && u32::from(count) * 2 < u32::from(base.config.reserve_max.min(affordable)) {
                         continue;
                     }
-                    self.ask(base, flights, queue, count, base.config.lease_ms, Promise::Slots(count));
+                    if waits || is_few {
+                        base.wait_for_gap();
+                        if is_few && self.takes.is_empty() {
+                            break;
+                        }
+                        continue;
+                    }
+                    self.ask(base, flights, &queue, count, base.config.lease_ms, Promise::Slots(count));
+                    passed -= 1;
                 }
                 _ => {}
             }
         }
-    }
-
-    /// The hungry queues that are not asked, by name, with their weights, and their places in that list by whose turn it is.
-    fn in_turn(&mut self) -> (Vec<(QueueName, u32)>, Turns) {
-        let (mut hungry, mut order) = (Vec::new(), BinaryHeap::new());
-        self.hungry.retain(|queue, ()| {
-            let asked = self.queues.get(queue);
-            if let Some(asked) = asked.filter(|asked| asked.flying.is_none()) {
-                order.push(Reverse((asked.pass, hungry.len())));
-                hungry.push((queue.clone(), asked.weight()));
-            }
-            asked.is_some()
-        });
-        (hungry, order)
     }
 
     /// How many jobs may come that nobody has delivered yet.
@@ -264,10 +277,14 @@ impl Consumer {
         lease_ms: u64,
         promise: Promise,
     ) {
+        self.sate(queue);
         let Some(asked) = self.queues.get_mut(queue) else { return };
-        self.hungry.remove(queue);
         match &promise {
             Promise::Slots(count) => {
+                base.has_asked();
+                if base.is_thrifty() {
+                    base.has_left();
+                }
                 self.promised += count;
                 asked.promised += count;
                 asked.takes_next = true;
@@ -337,6 +354,9 @@ impl Consumer {
             reply
         else {
             asked.registered |= batch.maybe_ran && wakeable;
+            if asked.hungry {
+                self.turns.insert(asked.pass, queue.clone(), asked.weight());
+            }
             return self.ask_again(base, queue, &promise, &batch.fault(reply));
         };
         self.takes.is_answered(queue);
@@ -346,8 +366,12 @@ impl Consumer {
         if let Some((weight, _)) = asked.subscription {
             asked.pass += jobs.len() as u64 * STRIDE / u64::from(weight);
         }
+        (asked.more, asked.next) = (!short, next);
+        if asked.hungry {
+            self.turns.insert(asked.pass, queue.clone(), asked.weight());
+        }
         if !short {
-            self.hungry.insert(queue.clone(), ());
+            self.hunger(queue);
         }
         let sent = batch.first_sent.unwrap_or(base.now);
         let granted =
@@ -385,7 +409,7 @@ impl Consumer {
                 asked.poll_after(base, queue, STUCK_MS);
             }
         } else {
-            self.hungry.insert(queue.clone(), ());
+            self.hunger(queue);
         }
         self.forget_idle(base, queue);
         None
@@ -406,7 +430,7 @@ impl Consumer {
         for Job { lease, .. } in surplus {
             let release = Settlement::Release { after_ms: 0 };
             settler.settle(base, &lease.queue, (lease.id, lease.fence), release, Whose::Nobody);
-            self.hungry.insert(lease.queue, ());
+            self.hunger(&lease.queue);
         }
         jobs
     }
@@ -464,7 +488,10 @@ impl Consumer {
         if asked.subscription.is_some() || asked.flying.is_some() || self.takes.any_names(queue) {
             return;
         }
-        self.hungry.remove(queue);
+        if asked.hungry {
+            asked.hungry = false;
+            self.turns.remove(asked.pass, queue);
+        }
         if asked.registered {
             if asked.poll.is_none() {
                 self.leaving.insert(queue.clone());
@@ -480,13 +507,17 @@ impl Consumer {
         settler.settle(base, &job.queue, (job.id, job.fence), settlement, Whose::Held(held));
     }
 
-    /// Whether the engine holds no job of the queue and expects none.
-    pub(super) fn is_done_with(&self, queue: &QueueName) -> bool {
+    /// Whether the engine holds no job of the queue and expects none,
+    /// and nothing else happens there soon, since who comes for that sees to the agenda.
+    pub(super) fn is_done_with(&self, base: &Base, queue: &QueueName) -> bool {
+        let (earliest, _) = base.clock.redis_now(base.now).unwrap_or_default();
+        let soon = earliest.floor_ms() + SOON_MS;
         self.queues.get(queue).is_some_and(|asked| {
             asked.subscription.is_some()
                 && asked.running == 0
                 && asked.flying.is_none()
-                && !self.hungry.contains(queue)
+                && !asked.hungry
+                && (base.allowance.is_some() || asked.next.is_none_or(|next| next > soon))
                 && !self.takes.any_names(queue)
         })
     }
@@ -544,6 +575,7 @@ impl Consumer {
         let mut job = self.held.remove(held)?;
         base.cancel(job.renew.take());
         base.cancel(job.end.take());
+        self.turns.count(base.now);
         if let Some(asked) = self.queues.get_mut(&job.queue) {
             asked.running -= 1;
         }

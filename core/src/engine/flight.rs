@@ -110,6 +110,30 @@ impl Flights {
         id
     }
 
+    /// The same, before what else is ready.
+    pub(super) fn submit_first(
+        &mut self,
+        base: &Base,
+        lane: Lane,
+        command: Command,
+        resend_ms: u64,
+    ) -> BatchId {
+        let shard = command.shard(base.config.shards);
+        let id = self.make(base, lane, command, resend_ms);
+        self.ready.entry(shard).or_default().push_front(id);
+        id
+    }
+
+    /// Whether anything is to be sent now.
+    pub(super) fn any_ready(&self) -> bool {
+        self.ready.values().any(|ids| !ids.is_empty())
+    }
+
+    /// Whether anything is to be sent to the shard now.
+    pub(super) fn is_ready(&self, shard: Shard) -> bool {
+        self.ready.get(&shard).is_some_and(|ids| !ids.is_empty())
+    }
+
     /// Sends it before what is ready, in the same round trip; `false` if nothing is. It is not sent again.
     pub(super) fn submit_along(&mut self, base: &Base, lane: Lane, command: Command) -> bool {
         let batches = &self.batches;

@@ -144,8 +144,14 @@ impl Publisher {
 
 impl Machine for Publisher {
     fn form(&mut self, base: &mut Base, flights: &mut Flights) {
+        let waits = base.is_thrifty() && !base.leaves() && self.bytes < BATCH_BYTES;
         for queue in core::mem::take(&mut self.idle) {
             let Some(lane) = self.lanes.get_mut(&queue) else { continue };
+            if waits && !lane.pending.is_empty() && lane.pending.len() < Command::JOBS_MAX {
+                self.idle.insert(queue);
+                base.wait_for_gap();
+                continue;
+            }
             let (mut jobs, mut callers, mut bytes) = (Vec::new(), Vec::new(), 0);
             while let Some(next) = lane.pending.front() {
                 let size = next.entry.record.len();
@@ -171,6 +177,9 @@ impl Machine for Publisher {
             let ceiling = base.config.ceiling;
             let command = Command::Publish { queue: queue.clone(), session, ceiling, jobs };
             let batch = flights.submit(base, Lane::Publish(queue), command, base.config.resend_ms);
+            if base.is_thrifty() {
+                base.has_left();
+            }
             lane.flying = Some((batch, callers));
         }
     }

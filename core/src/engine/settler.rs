@@ -20,6 +20,8 @@ pub(super) struct Settler {
     extends: LiteMap<(QueueName, u64), Leases<()>>,
     idle_settles: Set<QueueName>,
     idle_extends: Set<(QueueName, u64)>,
+    /// A lane can send what does not wait for company.
+    urgent: bool,
     callers: Window<Token, Key>,
     asks: usize,
 }
@@ -28,6 +30,8 @@ pub(super) struct Settler {
 #[derive(Serialize, Deserialize)]
 struct Leases<T> {
     pending: VecDeque<(JobId, Fence, T, Whose, Millis)>,
+    /// Somebody waits for one of them, or it makes a job due, or they fill a batch.
+    urgent: bool,
     flying: Option<(BatchId, Vec<Whose>)>,
 }
 
@@ -56,7 +60,7 @@ pub(super) enum Renewed {
 
 impl<T> Default for Leases<T> {
     fn default() -> Leases<T> {
-        Leases { pending: VecDeque::new(), flying: None }
+        Leases { pending: VecDeque::new(), urgent: false, flying: None }
     }
 }
 
@@ -70,8 +74,12 @@ impl Settler {
         whose: Whose,
     ) {
         let lane = self.settles.entry(queue.clone()).or_default();
+        let can_wait = settlement == Settlement::Ack && matches!(whose, Whose::Held(_));
         lane.pending.push_back((id, fence, settlement, whose, base.now));
+        let is_full = lane.pending.len() >= base.config.reserve_max.into();
+        lane.urgent |= is_full || !(can_wait || base.is_thrifty());
         if lane.flying.is_none() {
+            self.urgent |= lane.urgent;
             self.idle_settles.insert(queue.clone());
         }
     }
@@ -121,14 +129,15 @@ impl Settler {
 
     /// `tidy` says whether the engine's last lease of a queue ends now. Verdicts fewer than `least` wait for others; where
     /// round trips are `counted`, also for those of their shard that are under way, since what comes behind these will
-    /// have to follow.
+    /// have to follow. What waits for company travels before whatever else is ready for its shard, or when it `leaves`.
     pub(super) fn form(
         &mut self,
         base: &mut Base,
         flights: &mut Flights,
         counted: bool,
         least: usize,
-        tidy: impl Fn(&QueueName) -> bool,
+        leaves: bool,
+        tidy: impl Fn(&Base, &QueueName) -> bool,
     ) {
         for key in core::mem::take(&mut self.idle_extends) {
             let Some(lane) = self.extends.get_mut(&key) else { continue };
@@ -148,8 +157,25 @@ impl Settler {
                 Some((flights.submit(base, Lane::Extend(queue, lease_ms), command, resend_ms), whose));
         }
         let under_way = if counted { self.under_way(base) } else { Set::default() };
+        if !core::mem::take(&mut self.urgent)
+            && !leaves
+            && !flights.any_ready()
+            && !self.idle_settles.is_empty()
+        {
+            base.wait_for_gap();
+            return;
+        }
         for queue in core::mem::take(&mut self.idle_settles) {
             let Some(lane) = self.settles.get_mut(&queue) else { continue };
+            if !leaves
+                && !lane.urgent
+                && !lane.pending.is_empty()
+                && !flights.is_ready(base.config.shards.of(&queue))
+            {
+                self.idle_settles.insert(queue);
+                base.wait_for_gap();
+                continue;
+            }
             let waits = lane.pending.len() < least || under_way.contains(&base.config.shards.of(&queue));
             if waits && !lane.pending.is_empty() {
                 self.idle_settles.insert(queue);
@@ -161,22 +187,28 @@ impl Settler {
                 leases.push((id, fence, settlement));
                 whose.push(who);
             }
+            lane.urgent &= !lane.pending.is_empty();
             if leases.is_empty() {
                 self.settles.remove(&queue);
                 continue;
             }
-            let tidy = lane.pending.is_empty() && tidy(&queue);
+            let tidy = lane.pending.is_empty() && tidy(base, &queue);
             let command = Command::Settle { queue: queue.clone(), tidy, leases };
-            let batch = flights.submit(base, Lane::Settle(queue), command, base.config.resend_ms);
+            let batch = flights.submit_first(base, Lane::Settle(queue), command, base.config.resend_ms);
+            base.has_left();
             lane.flying = Some((batch, whose));
         }
     }
 
     pub(super) fn handle_settled(&mut self, base: &mut Base, queue: &QueueName, landed: Landed) {
-        let Some((_, whose)) = self.settles.get_mut(queue).and_then(|lane| lane.flying.take()) else {
-            return;
-        };
-        self.idle_settles.insert(queue.clone());
+        let Some(lane) = self.settles.get_mut(queue) else { return };
+        let Some((_, whose)) = lane.flying.take() else { return };
+        if lane.pending.is_empty() {
+            self.settles.remove(queue);
+        } else {
+            self.urgent |= lane.urgent;
+            self.idle_settles.insert(queue.clone());
+        }
         let Landed { batch, reply } = landed;
         let Command::Settle { leases, .. } = &batch.command else { return };
         match reply {

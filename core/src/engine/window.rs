@@ -50,6 +50,11 @@ impl<K: Ord, V> Window<K, V> {
         self.0.remove(place).map(|(_, value)| value)
     }
 
+    /// The one with so many before it.
+    pub(super) fn at(&self, place: usize) -> Option<&(K, V)> {
+        self.0.get(place)
+    }
+
     /// The one of the lowest key.
     pub(super) fn first(&self) -> Option<&(K, V)> {
         self.0.front()
@@ -57,10 +62,6 @@ impl<K: Ord, V> Window<K, V> {
 
     pub(super) fn pop_first(&mut self) -> Option<(K, V)> {
         self.0.pop_front()
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.0.clear();
     }
 
     pub(super) fn retain(&mut self, mut keeps: impl FnMut(&K, &V) -> bool) {

@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
 use delayline_core::{
-    Config, Engine, Fence, Held, Identity, Millis, Pumping, QueueName, Reply, Shards, Subscription, Ticket,
-    Token,
+    Config, Engine, Fence, Held, Identity, Millis, Pacing, Pumping, QueueName, Reply, Shards, Subscription,
+    Ticket, Token,
 };
 
 use super::DELIVERY_MS;
@@ -182,6 +182,8 @@ impl Node {
 fn config(plan: &NodePlan, shards: u16) -> Config {
     let subscription =
         |&(queue, weight, max): &(usize, u16, u16)| Subscription { queue: names::queue(queue), weight, max };
+    // Of what is drawn anyway, so that plans stay what they are.
+    let drawn = plan.lease_ms + plan.poll_ms + u64::from(plan.slots) + u64::from(plan.reserve_max);
     Config {
         shards: Shards::new(shards).unwrap_or_default(),
         subscriptions: plan.subscriptions.iter().map(subscription).collect(),
@@ -196,6 +198,8 @@ fn config(plan: &NodePlan, shards: u16) -> Config {
         poll_ms: plan.poll_ms,
         pump_lease_ms: plan.pump_lease_ms,
         flight_ms: plan.flight_ms,
+        pacing: if drawn % 3 == 0 { Pacing::Thrifty } else { Pacing::Punctual },
+        gap_ms: drawn % 21,
         reserve_max: plan.reserve_max,
         reserve_bytes: plan.reserve_bytes,
         ..Config::default()
