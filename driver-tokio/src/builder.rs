@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use delayline_core::wire::LAYOUT;
-use delayline_core::{Answer, Ask, Ceiling, Config, Prefix, Pumping, Refusal, Shards};
+use delayline_core::{Answer, Ask, Ceiling, Config, Pacing, Prefix, Pumping, Refusal, Shards};
 
 use crate::address::{self, Address, AddressError, Target};
 use crate::client::{Client, Limits, Office};
@@ -75,6 +75,8 @@ impl Default for ClientBuilder {
                 timeout: Duration::from_secs(30),
                 grace: Duration::from_secs(20),
                 ceiling: config.ceiling,
+                pacing: config.pacing,
+                gap: Duration::from_millis(config.gap_ms),
             },
             recorder: None,
         }
@@ -144,6 +146,19 @@ impl ClientBuilder {
     /// What a queue may hold if its config does not say; 2,000,000 jobs of any size if not called.
     pub fn ceiling(mut self, ceiling: Ceiling) -> ClientBuilder {
         self.limits.ceiling = ceiling;
+        self
+    }
+
+    /// What waits for company on its way to Redis, here and in this client's workers, so that it costs fewer round trips;
+    /// [`Pacing::Punctual`] if not called: then nothing waits but the acknowledgements of workers.
+    pub fn pacing(mut self, pacing: Pacing) -> ClientBuilder {
+        self.limits.pacing = pacing;
+        self
+    }
+
+    /// How long it waits for company at most, up to 20 ms; 10 ms if not called.
+    pub fn gap(mut self, gap: Duration) -> ClientBuilder {
+        self.limits.gap = gap;
         self
     }
 
@@ -268,6 +283,8 @@ impl Opening<'_> {
             pending_bytes: bytes.max(limits.max_payload.saturating_add(OVERHEAD)),
             pending_requests: requests,
             ceiling: limits.ceiling,
+            pacing: limits.pacing,
+            gap_ms: crate::invalid::millis(limits.gap),
             salt: entropy::salt(self.store)?,
             ..Config::default()
         };

@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use delayline_core::wire::LAYOUT;
 use delayline_core::{
-    Answer, Ask, Ceiling, ExtendOutcome, Fault, Lease, Prefix, QueueName, SettleOutcome, Shard, Shards,
-    UnixMs, Verdict,
+    Answer, Ask, Ceiling, ExtendOutcome, Fault, Lease, Pacing, Prefix, QueueName, SettleOutcome, Shard,
+    Shards, UnixMs, Verdict,
 };
 
 use serde::Serialize;
@@ -81,6 +81,8 @@ pub(crate) struct Limits {
     pub(crate) timeout: Duration,
     pub(crate) grace: Duration,
     pub(crate) ceiling: Ceiling,
+    pub(crate) pacing: Pacing,
+    pub(crate) gap: Duration,
 }
 
 impl Client {

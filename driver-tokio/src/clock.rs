@@ -51,6 +51,8 @@ pub(crate) fn wall(held: Option<&HeldTime>) -> SystemTime {
 
 /// Wakes an engine's task at a time.
 pub(crate) enum Alarm {
+    #[cfg(target_os = "linux")]
+    Exact(crate::timer::Timer, Duration),
     Running(Pin<Box<Sleep>>, Clock),
     Held(Seat, UnixMs),
 }
@@ -58,6 +60,10 @@ pub(crate) enum Alarm {
 impl Alarm {
     /// To be called where it will ring: a timer belongs to a runtime.
     pub(crate) fn new(clock: &Clock, seat: Option<Seat>) -> Alarm {
+        #[cfg(target_os = "linux")]
+        if let (Clock::Running { origin }, Ok(timer)) = (clock, crate::timer::Timer::new()) {
+            return Alarm::Exact(timer, *origin);
+        }
         match (clock, seat) {
             (Clock::Held { origin, .. }, Some(seat)) => Alarm::Held(seat, *origin),
             _ => Alarm::Running(Box::pin(tokio::time::sleep(Duration::ZERO)), clock.clone()),
@@ -67,6 +73,8 @@ impl Alarm {
     /// When it should ring; whoever wakes reads the clock again.
     pub(crate) fn set(&mut self, at: Option<Millis>) {
         match self {
+            #[cfg(target_os = "linux")]
+            Alarm::Exact(timer, origin) => timer.set(at.map(|at| *origin + Duration::from_millis(at.0))),
             Alarm::Running(sleep, clock) => {
                 let wait = at.map_or(u64::MAX, |at| at.since(clock.now()));
                 sleep.as_mut().reset(Instant::now() + Duration::from_millis(wait.min(86_400_000)));
@@ -77,6 +85,8 @@ impl Alarm {
 
     pub(crate) async fn rings(&mut self) {
         match self {
+            #[cfg(target_os = "linux")]
+            Alarm::Exact(timer, _) => timer.rings().await,
             Alarm::Running(sleep, _) => sleep.as_mut().await,
             Alarm::Held(seat, _) => seat.rings().await,
         }

@@ -110,6 +110,8 @@ mod service;
 mod site;
 mod store;
 mod taking;
+#[cfg(target_os = "linux")]
+mod timer;
 mod verdict;
 mod when;
 mod worker;
@@ -128,9 +130,9 @@ pub use delayline_core::story::{About, Line};
 pub use delayline_core::{
     Backoff, BackoffError, CancelOutcome, Ceiling, Change, ConfigError, Contents, Counters, Due,
     ExtendOutcome, Fence, Forward, ForwardError, Full, Held, Inspected, Invalid, JobEdit, JobId, Lease,
-    LeaseError, NameError, Namespace, NotEditable, Phase, Place, Prefix, Published, QueueConfig, QueueName,
-    Reason, RecordError, Refusal, RescheduleOutcome, SettleOutcome, Shards, Sizes, Span, SpanError, State,
-    Stats, Trace, TraceError, UnixMicros, UnixMs, Verdict, VerdictKind,
+    LeaseError, NameError, Namespace, NotEditable, Pacing, Phase, Place, Prefix, Published, QueueConfig,
+    QueueName, Reason, RecordError, Refusal, RescheduleOutcome, SettleOutcome, Shards, Sizes, Span,
+    SpanError, State, Stats, Trace, TraceError, UnixMicros, UnixMs, Verdict, VerdictKind,
 };
 pub use edited::Edited;
 pub use error::Error;

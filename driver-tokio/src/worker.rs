@@ -317,6 +317,8 @@ impl<S> Worker<S> {
             lease_ms: millis(self.lease),
             salt: entropy::salt(&self.office.store)?,
             ceiling: self.office.limits.ceiling,
+            pacing: self.office.limits.pacing,
+            gap_ms: millis(self.office.limits.gap),
             ..Config::default()
         };
         let layers = self.layers;
