@@ -140,7 +140,7 @@ impl NewJob {
             },
             body: self.body,
         };
-        let record = record.encode(compression)?.to_bytes();
+        let record = record.to_bytes(compression)?;
         Ok(Entry {
             id: self.id,
             due: self.due,

@@ -23,15 +23,32 @@ const SPARE: Duration = Duration::from_secs(5);
 
 pub(crate) type Reply = Result<Answer, Error>;
 
-/// A job to be published.
+/// A job to be published; boxed, since it is large and goes through several hands.
 pub(crate) struct Order {
-    pub(crate) job: NewJob,
+    pub(crate) job: Box<NewJob>,
     pub(crate) called: Millis,
     pub(crate) answer: oneshot::Sender<Reply>,
     /// Whether its caller would rather be refused than wait for room in the engine.
     pub(crate) fails_fast: bool,
-    /// What it takes of the room in front of the engine.
-    pub(crate) _place: OwnedSemaphorePermit,
+    /// What it takes of the room in front of the engine, with those that came together with it.
+    pub(crate) _place: Arc<OwnedSemaphorePermit>,
+}
+
+impl Order {
+    fn new(
+        job: NewJob,
+        called: Millis,
+        fails_fast: bool,
+        place: Arc<OwnedSemaphorePermit>,
+    ) -> (Order, oneshot::Receiver<Reply>) {
+        let (answer, answered) = oneshot::channel();
+        (Order { job: Box::new(job), called, answer, fails_fast, _place: place }, answered)
+    }
+}
+
+/// What a job takes of the room in front of the engine.
+fn cost(job: &NewJob) -> u32 {
+    u32::try_from(job.body.len()).unwrap_or(u32::MAX).saturating_add(LEAST_COST).min(WAITING_BYTES)
 }
 
 /// A take or a request.
@@ -168,18 +185,23 @@ impl Inboxes {
 }
 
 impl Desk {
-    /// Hands jobs over together, in the order of the calls, and answers where the answer of each will come. Those that
-    /// must wait for room let those before them go ahead.
+    /// Hands jobs over together, in the order of the calls, and answers where the answer of each will come. They wait for
+    /// room together, if they are not large and wait for equally long. Else those that must wait for room let those before
+    /// them go ahead.
     pub(crate) async fn order(
         &self,
-        jobs: impl IntoIterator<Item = Result<NewJob, Error>>,
+        jobs: Vec<Result<NewJob, Error>>,
         fail_fast: bool,
     ) -> Vec<Result<oneshot::Receiver<Reply>, Error>> {
-        let (mut orders, mut answers) = (Vec::new(), Vec::new());
+        let (mut orders, mut answers) = (Vec::with_capacity(jobs.len()), Vec::with_capacity(jobs.len()));
+        let called = self.clock.now();
+        let place = self.place_of_all(&jobs, fail_fast).await;
         for job in jobs {
-            let order = match job {
-                Ok(job) => self.admit(job, fail_fast, &mut orders).await,
-                Err(error) => Err(error),
+            let order = match (job, &place) {
+                (Ok(job), Some(Ok(place))) => Ok(Order::new(job, called, fail_fast, place.clone())),
+                (Ok(_), Some(Err(refused))) => Err(refused.clone()),
+                (Ok(job), None) => self.admit(job, fail_fast, &mut orders).await,
+                (Err(error), _) => Err(error),
             };
             answers.push(order.map(|(order, answered)| {
                 orders.push(order);
@@ -188,6 +210,29 @@ impl Desk {
         }
         self.hand_over(orders).await;
         answers
+    }
+
+    /// Room for all of them together, or why there is none; nothing if each is to wait for itself.
+    async fn place_of_all(
+        &self,
+        jobs: &[Result<NewJob, Error>],
+        fail_fast: bool,
+    ) -> Option<Result<Arc<OwnedSemaphorePermit>, Error>> {
+        let cost = jobs.iter().flatten().map(cost).fold(0, u32::saturating_add);
+        let mut limits = jobs.iter().flatten().map(|job| job.timeout_ms);
+        let limit = limits.next()?;
+        if cost > WAITING_BYTES / 8 || self.orders.is_closed() || limits.any(|other| other != limit) {
+            return None;
+        }
+        if let Ok(place) = self.places.clone().try_acquire_many_owned(cost) {
+            return Some(Ok(Arc::new(place)));
+        }
+        if fail_fast {
+            return None;
+        }
+        let place = self.places.clone().acquire_many_owned(cost);
+        let place = self.clock.within(Duration::from_millis(limit), place).await.ok_or(Error::Busy);
+        Some(place.and_then(|place| place.map(Arc::new).map_err(|_| Error::Closed)))
     }
 
     /// Hands one job over.
@@ -254,8 +299,7 @@ impl Desk {
         }
         let called = self.clock.now();
         let limit = Duration::from_millis(job.timeout_ms);
-        let cost = u32::try_from(job.body.len()).unwrap_or(u32::MAX).saturating_add(LEAST_COST);
-        let cost = cost.min(WAITING_BYTES);
+        let cost = cost(&job);
         let place = match self.places.clone().try_acquire_many_owned(cost) {
             Ok(place) => place,
             Err(_) if fail_fast => return Err(Error::Busy),
@@ -268,8 +312,7 @@ impl Desk {
                 }
             }
         };
-        let (answer, answered) = oneshot::channel();
-        Ok((Order { job, called, answer, fails_fast: fail_fast, _place: place }, answered))
+        Ok(Order::new(job, called, fail_fast, Arc::new(place)))
     }
 
     pub(crate) async fn request(&self, ask: Ask, limit: Duration) -> Reply {

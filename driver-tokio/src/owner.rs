@@ -217,9 +217,10 @@ impl Owner {
             };
             let token = self.own_token();
             let about = About::Publish(job.queue.clone());
-            match engine.publish(now, token, job) {
+            match engine.publish(now, token, *job) {
                 Ok(()) => drop(self.waiters.insert(token, Waiter { answer, about })),
                 Err(Backlogged(job)) => {
+                    let job = Box::new(job);
                     self.waiting.push_front(Order { job, called: now, answer, fails_fast, _place: place });
                     break;
                 }
@@ -485,7 +486,7 @@ async fn rest(idlers: &mut Vec<oneshot::Sender<()>>) {
 
 /// What has passed since the call is taken off, a millisecond less, for the clock's own rounding; `None` if the caller
 /// waits no longer.
-fn elapsed(mut job: NewJob, called: Millis, now: Millis) -> Option<NewJob> {
+fn elapsed(mut job: Box<NewJob>, called: Millis, now: Millis) -> Option<Box<NewJob>> {
     let passed = now.since(called);
     job.timeout_ms = job.timeout_ms.checked_sub(passed).filter(|left| *left > 0 || passed == 0)?;
     if let Due::After { ms } = &mut job.due {

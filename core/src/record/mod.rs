@@ -106,6 +106,19 @@ impl Encoded {
 impl Record {
     /// Writes the record. Fails if a field is out of range or the metadata too long to be stored in either form.
     pub fn encode(&self, compression: Compression) -> Result<Encoded, RecordError> {
+        let (head, metadata, body) = self.parts(compression)?;
+        Ok(Encoded { head, rest: [metadata.as_slice(), body.as_deref().unwrap_or(&self.body)].concat() })
+    }
+
+    /// The same in one piece, as stored: the body is copied once.
+    pub fn to_bytes(&self, compression: Compression) -> Result<Bytes, RecordError> {
+        let (head, metadata, body) = self.parts(compression)?;
+        Ok([&head, &metadata, body.as_deref().unwrap_or(&self.body)].concat().into())
+    }
+
+    /// The head, the metadata, and the body if it was compressed.
+    #[expect(clippy::type_complexity, reason = "three pieces of bytes")]
+    fn parts(&self, compression: Compression) -> Result<(Vec<u8>, Vec<u8>, Option<Vec<u8>>), RecordError> {
         let metadata = self.metadata.encode()?;
         let compressed = body::compress(&self.body, compression);
         let head = Head {
@@ -118,9 +131,7 @@ impl Record {
             compressed: compressed.is_some(),
             metadata_len: metadata.len(),
         };
-        let head = head.encode()?;
-        let rest = [metadata.as_slice(), compressed.as_deref().unwrap_or(&self.body)].concat();
-        Ok(Encoded { head, rest })
+        Ok((head.encode()?, metadata, compressed))
     }
 
     /// Reads a stored record in either form. A body that is neither armoured nor compressed is a slice of `stored`.
