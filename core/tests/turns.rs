@@ -154,14 +154,14 @@ fn many_queues_are_asked_in_batches_where_jobs_end_fast() {
 #[test]
 fn all_queues_come_round_in_a_bounded_time() {
     let mut rig = Rig::new(1_000, 1_000_000, 1, |_| 1);
-    (0..3_000).for_each(|_| rig.step());
+    (0..6_000).for_each(|_| rig.step());
     for number in 0..1_000 {
         let queue = name(number);
         let turns: Vec<u64> =
             rig.reserves.iter().filter(|(_, of, _)| *of == queue).map(|(at, ..)| *at).collect();
         let gaps = turns.windows(2).map(|pair| pair[1] - pair[0]);
-        let longest = gaps.chain(turns.first().copied()).chain([3_000 - turns.last().unwrap()]).max();
-        assert!(longest < Some(1_500), "{queue} waited {longest:?} ms");
+        let longest = gaps.chain(turns.first().copied()).chain([6_000 - turns.last().unwrap()]).max();
+        assert!(longest < Some(2_500), "{queue} waited {longest:?} ms");
     }
 }
 

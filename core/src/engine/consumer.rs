@@ -146,6 +146,11 @@ impl Consumer {
         self.leaving.extend(self.queues.keys().cloned());
     }
 
+    /// How many managed jobs of a queue are in hand.
+    pub(super) fn running(&self, queue: &QueueName) -> usize {
+        self.queues.get(queue).map_or(0, |asked| asked.running.into())
+    }
+
     pub(super) fn is_subscribed(&self, queue: &QueueName) -> bool {
         self.queues.get(queue).is_some_and(|asked| asked.subscription.is_some())
     }

@@ -129,7 +129,8 @@ impl Settler {
 
     /// `tidy` says whether the engine's last lease of a queue ends now. Verdicts fewer than `least` wait for others; where
     /// round trips are `counted`, also for those of their shard that are under way, since what comes behind these will
-    /// have to follow. What waits for company travels before whatever else is ready for its shard, or when it `leaves`.
+    /// have to follow. What waits for company travels when it `leaves`, or before whatever
+    /// else is ready for its shard, if no more jobs of its queue are `running` than wait.
     pub(super) fn form(
         &mut self,
         base: &mut Base,
@@ -138,6 +139,7 @@ impl Settler {
         least: usize,
         leaves: bool,
         tidy: impl Fn(&Base, &QueueName) -> bool,
+        running: impl Fn(&QueueName) -> usize,
     ) {
         for key in core::mem::take(&mut self.idle_extends) {
             let Some(lane) = self.extends.get_mut(&key) else { continue };
@@ -167,11 +169,9 @@ impl Settler {
         }
         for queue in core::mem::take(&mut self.idle_settles) {
             let Some(lane) = self.settles.get_mut(&queue) else { continue };
-            if !leaves
-                && !lane.urgent
-                && !lane.pending.is_empty()
-                && !flights.is_ready(base.config.shards.of(&queue))
-            {
+            let rides =
+                || flights.is_ready(base.config.shards.of(&queue)) && running(&queue) <= lane.pending.len();
+            if !leaves && !lane.urgent && !lane.pending.is_empty() && !rides() {
                 self.idle_settles.insert(queue);
                 base.wait_for_gap();
                 continue;

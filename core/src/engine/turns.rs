@@ -5,7 +5,7 @@ use crate::{Millis, QueueName};
 
 const WINDOW_MS: u64 = 100;
 /// In this time all hungry queues have had their turn, if jobs go on ending as fast as they do.
-const ROUND_MS: u64 = 1_000;
+const ROUND_MS: u64 = 2_000;
 
 /// The hungry queues that are not asked, by whose turn it is: who has the lowest pass, and of those who is first by name.
 #[derive(Default, Serialize, Deserialize)]
