@@ -170,18 +170,18 @@ impl Default for Clock {
 }
 
 impl Clock {
-    fn queue(&self) -> Queue<'_> {
-        Queue { queue: DelayQueue::new(), start: tokio::time::Instant::now(), runtime: &self.runtime }
+    fn queue(&self) -> Delays<'_> {
+        Delays { queue: DelayQueue::new(), start: tokio::time::Instant::now(), runtime: &self.runtime }
     }
 }
 
-struct Queue<'a> {
+struct Delays<'a> {
     queue: DelayQueue<u64>,
     start: tokio::time::Instant,
     runtime: &'a Runtime,
 }
 
-impl Timers for Queue<'_> {
+impl Timers for Delays<'_> {
     type Key = delay_queue::Key;
 
     fn insert(&mut self, deadline_ms: u64, value: u64) -> delay_queue::Key {
@@ -198,7 +198,7 @@ impl Timers for Queue<'_> {
     }
 
     fn expire(&mut self, now_ms: u64) -> usize {
-        let Queue { queue, start, runtime } = self;
+        let Delays { queue, start, runtime } = self;
         let ahead = (*start + Duration::from_millis(now_ms)) - tokio::time::Instant::now();
         let mut fired = 0;
         // In one go, as it may be polled; a task would have to yield again and again.
