@@ -77,8 +77,8 @@ impl Group {
         for (name, (by, counts)) in sections {
             let _ = writeln!(text, "\n[{name}] {by}");
             for (step, numbers) in counts {
-                let numbers: String = numbers.iter().map(|number| format!(" {number:>9}")).collect();
-                let _ = writeln!(text, "{step:<30} {numbers}");
+                let numbers: Vec<String> = numbers.iter().map(|number| format!("{number:>9}")).collect();
+                let _ = writeln!(text, "{step:<30}  {}", numbers.join(" "));
             }
         }
         fs::write(PATH, text).expect("the counts are written");

@@ -1,6 +1,7 @@
 //! What each script of a life costs Redis, alone and in batches of 100, as the headers of the scripts say.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
@@ -107,7 +108,7 @@ fn headers(recorded: &Counts) {
         let mut line = format!("{LABEL}{} k alone, {} k a job of 100", k(script, 1), k(script, 100));
         if script == "reserve" {
             let (one, hundred) = (k(NOTHING, 1), k(NOTHING, 100));
-            line += &format!("; where nothing is due {one} k, {hundred} k if 100 are asked for");
+            let _ = write!(line, "; where nothing is due {one} k, {hundred} k if 100 are asked for");
         }
         let path = folder.join(script).with_extension("lua");
         let text = fs::read_to_string(&path).expect("a script");
