@@ -349,9 +349,7 @@ impl Engine {
         }
         consumer.form(base, flights, purse, leaves);
         pump.form(base, flights);
-        let tidy = |base: &Base, queue: &QueueName| consumer.is_done_with(base, queue);
-        let running = |queue: &QueueName| consumer.running(queue);
-        settler.form(base, flights, spender.is_some(), least, leaves, tidy, running);
+        settler.form(base, flights, spender.is_some(), least, leaves, consumer);
         watch.form(base, flights);
         let has_free_trip = spender.as_ref().is_none_or(|spender| spender.has_free_trip(consumer, flights));
         let ticket = flights.transmit(base, !has_free_trip)?;

@@ -5,6 +5,7 @@ use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use super::base::{Base, BatchId, Timer};
+use super::consumer::Consumer;
 use super::flight::{Batch, Flights, Landed, Lane};
 use super::set::Set;
 use super::window::Window;
@@ -127,10 +128,10 @@ impl Settler {
         queues.map(|(queue, _)| base.config.shards.of(queue)).collect()
     }
 
-    /// `tidy` says whether the engine's last lease of a queue ends now. Verdicts fewer than `least` wait for others; where
+    /// A settle tidies where the engine's last lease of a queue ends. Verdicts fewer than `least` wait for others; where
     /// round trips are `counted`, also for those of their shard that are under way, since what comes behind these will
     /// have to follow. What waits for company travels when it `leaves`, or before whatever
-    /// else is ready for its shard, if no more jobs of its queue are `running` than wait.
+    /// else is ready for its shard, if no more jobs of its queue run than wait.
     pub(super) fn form(
         &mut self,
         base: &mut Base,
@@ -138,8 +139,7 @@ impl Settler {
         counted: bool,
         least: usize,
         leaves: bool,
-        tidy: impl Fn(&Base, &QueueName) -> bool,
-        running: impl Fn(&QueueName) -> usize,
+        consumer: &Consumer,
     ) {
         for key in core::mem::take(&mut self.idle_extends) {
             let Some(lane) = self.extends.get_mut(&key) else { continue };
@@ -169,8 +169,10 @@ impl Settler {
         }
         for queue in core::mem::take(&mut self.idle_settles) {
             let Some(lane) = self.settles.get_mut(&queue) else { continue };
-            let rides =
-                || flights.is_ready(base.config.shards.of(&queue)) && running(&queue) <= lane.pending.len();
+            let rides = || {
+                flights.is_ready(base.config.shards.of(&queue))
+                    && consumer.running(&queue) <= lane.pending.len()
+            };
             if !leaves && !lane.urgent && !lane.pending.is_empty() && !rides() {
                 self.idle_settles.insert(queue);
                 base.wait_for_gap();
@@ -192,7 +194,7 @@ impl Settler {
                 self.settles.remove(&queue);
                 continue;
             }
-            let tidy = lane.pending.is_empty() && tidy(base, &queue);
+            let tidy = lane.pending.is_empty() && consumer.is_done_with(base, &queue);
             let command = Command::Settle { queue: queue.clone(), tidy, leases };
             let batch = flights.submit_first(base, Lane::Settle(queue), command, base.config.resend_ms);
             base.has_left();
