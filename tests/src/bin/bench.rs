@@ -122,12 +122,14 @@ struct Plan {
     words: Vec<String>,
     rounds: usize,
     jobs: usize,
+    /// Whether loud rounds are repeated: not if only calls are counted.
+    repeats: bool,
 }
 
 impl Plan {
     fn new(bench: impl Into<Bench>, rounds: usize, jobs: usize, words: &[&str]) -> Plan {
         let words = words.iter().map(|&word| word.to_owned()).collect();
-        Plan { bench: bench.into(), words, rounds, jobs }
+        Plan { bench: bench.into(), words, rounds, jobs, repeats: true }
     }
 
     fn of(what: What, server: Option<PathBuf>, against: Option<PathBuf>) -> Plan {
@@ -140,7 +142,8 @@ impl Plan {
             }
             What::Idle { seconds } => {
                 let words = ["idle", "--seconds", &seconds.to_string()];
-                Plan::new(Idle { watched: Duration::from_secs(seconds), server }, 1, 10_000, &words)
+                let idle = Idle { watched: Duration::from_secs(seconds), server };
+                Plan { repeats: false, ..Plan::new(idle, 1, 10_000, &words) }
             }
             What::Pending { counts, drained } => {
                 let words = ["pending", "--counts", &list(&counts), "--drained", &drained.to_string()];
@@ -152,7 +155,7 @@ impl Plan {
             }
             What::Clients { counts } => {
                 let words = ["clients", "--counts", &list(&counts)];
-                Plan::new(Clients { counts: counts.clone() }, 3, 5, &words)
+                Plan { repeats: false, ..Plan::new(Clients { counts: counts.clone() }, 3, 5, &words) }
             }
             What::Http { serve, connections } => {
                 let words = ["http", "--connections", &connections.to_string()];
@@ -188,12 +191,12 @@ fn main() -> ExitCode {
     }
     // The scripts of another commit are compared in this process.
     let (folder, program) = if matches!(what, What::Life { .. }) { (against, None) } else { (None, against) };
-    let Plan { bench, mut words, rounds: usual_rounds, jobs: usual_jobs } =
+    let Plan { bench, mut words, rounds: usual_rounds, jobs: usual_jobs, repeats } =
         Plan::of(what, redis_server.clone(), folder);
     let rounds = rounds.unwrap_or(usual_rounds);
     let options = Options {
         rounds,
-        most_rounds: most_rounds.unwrap_or(2 * rounds),
+        most_rounds: most_rounds.unwrap_or(if repeats { 2 * rounds } else { rounds }),
         quiet,
         jobs: jobs.unwrap_or(usual_jobs),
         warms_up: usual_rounds > 1,

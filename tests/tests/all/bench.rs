@@ -1,6 +1,7 @@
 //! The bench measures what it says, with few jobs: each runs, and what it counts is right.
 
 use std::fs;
+use std::process::Command;
 use std::time::Duration;
 
 use delayline_tests::bench::{
@@ -82,7 +83,7 @@ fn one_job_among_clients_takes_a_life_of_calls() {
 fn a_publisher_with_nothing_to_do_asks_nothing() {
     let idle = Idle { watched: Duration::from_secs(2), server: None };
     let report = run(idle, 100);
-    assert_eq!(value(&report, "a publisher", "scripts a minute"), 0.0, "{report}");
+    assert!(value(&report, "a publisher", "scripts a minute") < 1.0, "{report}");
     assert!(value(&report, "a worker", "scripts a minute") < 600.0, "{report}");
 }
 
@@ -110,4 +111,35 @@ fn a_report_is_json_a_table_and_plots() {
         assert!(text.starts_with("<svg") && text.contains("a client, on a new server"), "{}", file.display());
     }
     fs::remove_dir_all(folder).expect("the plots go");
+}
+
+#[test]
+fn two_programs_take_turns_and_are_compared() {
+    let program = env!("CARGO_BIN_EXE_bench");
+    let mut command = Command::new(program);
+    command.args([
+        "limit",
+        "--batches",
+        "10",
+        "--jobs",
+        "100",
+        "--rounds",
+        "2",
+        "--most-rounds",
+        "2",
+        "--json",
+    ]);
+    let output = command.args(["--against", program]).output().expect("the bench");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = report["rows"].as_array().expect("rows");
+    let calls: Vec<_> = rows
+        .iter()
+        .filter(|row| row["case"] == "lives, 10 at a time" && row["figure"] == "calls a job")
+        .collect();
+    let of = |row: &&serde_json::Value| row["of"].as_str().map(str::to_owned);
+    assert_eq!(calls.iter().filter_map(of).collect::<Vec<_>>(), ["this", "against"], "{report}");
+    assert_eq!(calls[0]["ratio"]["to"], "against", "{report}");
+    assert_eq!(calls[0]["ratio"]["value"]["median"], 1.0, "both make the same calls: {report}");
+    assert_eq!(calls[0]["values"].as_array().map(Vec::len), Some(2), "{report}");
 }
