@@ -1,12 +1,16 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 use std::time::Duration;
 
 use super::bed::Bed;
 use super::burst::{LEAD, LEAD_A_JOB, SLOTS, TRIES, rate};
 use super::publishing::Way;
 use super::rounds::{Base, Sample};
+
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Another system, by a program of `tests/bench/peers`.
 pub(super) struct Peer {
@@ -16,7 +20,7 @@ pub(super) struct Peer {
 /// A burst's program while it runs.
 struct Running {
     child: Child,
-    said: std::io::Lines<BufReader<std::process::ChildStdout>>,
+    lines: Receiver<String>,
 }
 
 impl Peer {
@@ -87,18 +91,20 @@ impl Running {
     fn start(command: &mut Command) -> Running {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the script that runs peers");
         let said = BufReader::new(child.stdout.take().expect("what it prints")).lines();
-        Running { child, said }
+        let (sender, lines) = channel();
+        thread::spawn(move || said.map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        Running { child, lines }
     }
 
     /// What it says after a word.
     fn hear(&mut self, word: &str) -> String {
-        for line in self.said.by_ref() {
-            let line = line.expect("a line of text");
+        loop {
+            let line = self.lines.recv_timeout(PATIENCE);
+            let line = line.unwrap_or_else(|why| panic!("the peer does not say {word:?}: {why}"));
             if let Some(rest) = line.strip_prefix(word) {
                 return rest.trim().to_owned();
             }
         }
-        panic!("the peer ended before it said {word:?}")
     }
 }
 
