@@ -22,6 +22,7 @@ fn grant(number: u64) -> Grant {
         phase: Phase::Leased,
         fence: Fence(7),
         attempts: 1,
+        verdict: None,
         max: 10,
         deliveries: 1,
         flags: 0,
