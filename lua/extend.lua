@@ -5,7 +5,7 @@
 -- Repeat: harmless, ends move only later
 -- Calls: 5; 4 if none is held, 6 where a lease is not plain
 -- First write: ZREM (runs at maxmemory)
--- Instructions: 226 k alone, 50 k a job of 100
+-- Instructions: 117 k alone, 16 k a job of 100
 clock()
 local ids, letters = {}, {}
 for i = 3, #ARGV, 2 do ids[#ids + 1] = ARGV[i] end

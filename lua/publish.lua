@@ -14,7 +14,7 @@
 -- Calls: 9 (8 of one job alone; +1 exp, +2 wake, +1 head, +1 once a minute). What is not plain: 10 (+1 once a minute), 13
 --        where an id is in use (+2 wake, +1 exp, +1 big, +1 head, +3 sweep; for all that are replaced +1 state, +1 exp, +1 big; for all that are edited +1 pool, +2 state, +1 exp, +1 big)
 -- First write: HSET (refused whole at maxmemory)
--- Instructions: 231 k alone, 20 k a job of 100
+-- Instructions: 208 k alone, 20 k a job of 100
 local LARGE_BYTES, NAMED_MS = 4096, 60000
 local EDIT = '^e(%x+) (%d+) '
 

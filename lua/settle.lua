@@ -9,7 +9,7 @@
 -- Repeat: g after an ack, r after any other verdict
 -- Calls: 6 all acks, to 13 mixed (+3 acks of what has a TTL, +1 of what is large or failed before, +3 to 5 tidy, +2 wake, +1 head)
 -- First write: ZREM (runs at maxmemory)
--- Instructions: 98 k alone, 25 k a job of 100
+-- Instructions: 100 k alone, 25 k a job of 100
 local REASON_BYTES = 1024
 -- The verdicts that leave a state, and the digit that it has of each.
 local DIGIT, BY_DIGIT = {N = 1, S = 2, R = 3, B = 4}, {'N', 'S', 'R', 'B'}
