@@ -6,6 +6,7 @@ use super::base::{Base, BatchId, Timer};
 use crate::{Key, QueueName, Token, UnixMs};
 
 /// A queue that somebody here wants jobs of.
+#[allow(clippy::struct_excessive_bools)] // none of them follows from another
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Asked {
     pub(super) subscription: Option<(u16, u16)>,

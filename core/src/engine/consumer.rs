@@ -92,7 +92,9 @@ impl Consumer {
     /// After a gap in what notifications told.
     pub(super) fn hunger_all(&mut self) {
         let queues: Vec<QueueName> = self.queues.keys().cloned().collect();
-        queues.iter().for_each(|queue| self.hunger(queue));
+        for queue in &queues {
+            self.hunger(queue);
+        }
     }
 
     fn sate(&mut self, queue: &QueueName) {
@@ -142,7 +144,9 @@ impl Consumer {
     pub(super) fn drain(&mut self, base: &mut Base) {
         self.takes.drain(base);
         let queues: Vec<QueueName> = self.queues.keys().cloned().collect();
-        queues.iter().for_each(|queue| self.sate(queue));
+        for queue in &queues {
+            self.sate(queue);
+        }
         self.leaving.extend(self.queues.keys().cloned());
     }
 

@@ -211,7 +211,7 @@ impl Pump {
         let known = holder.and_then(|(_, until)| base.clock.ask_at(base.now, until));
         let end = known.map_or(longest, |known| known.min(longest));
         tending.lease_end = ours.then_some(end);
-        if !active && !(keeps && tending.holds(base.now)) {
+        if !(active || keeps && tending.holds(base.now)) {
             return Vec::new();
         }
         if !stay {

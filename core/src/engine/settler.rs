@@ -130,7 +130,7 @@ impl Settler {
 
     /// A settle tidies where the engine's last lease of a queue ends. Verdicts fewer than `least` wait for others; where
     /// round trips are `counted`, also for those of their shard that are under way, since what comes behind these will
-    /// have to follow. What waits for company travels when it `leaves`, or before whatever
+    /// have to follow. What waits for company travels when it `may_leave`, or before whatever
     /// else is ready for its shard, if no more jobs of its queue run than wait.
     pub(super) fn form(
         &mut self,
@@ -138,7 +138,7 @@ impl Settler {
         flights: &mut Flights,
         counted: bool,
         least: usize,
-        leaves: bool,
+        may_leave: bool,
         consumer: &Consumer,
     ) {
         for key in core::mem::take(&mut self.idle_extends) {
@@ -160,7 +160,7 @@ impl Settler {
         }
         let under_way = if counted { self.under_way(base) } else { Set::default() };
         if !core::mem::take(&mut self.urgent)
-            && !leaves
+            && !may_leave
             && !flights.any_ready()
             && !self.idle_settles.is_empty()
         {
@@ -173,7 +173,7 @@ impl Settler {
                 flights.is_ready(base.config.shards.of(&queue))
                     && consumer.running(&queue) <= lane.pending.len()
             };
-            if !leaves && !lane.urgent && !lane.pending.is_empty() && !rides() {
+            if !may_leave && !lane.urgent && !lane.pending.is_empty() && !rides() {
                 self.idle_settles.insert(queue);
                 base.wait_for_gap();
                 continue;

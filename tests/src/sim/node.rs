@@ -198,7 +198,7 @@ fn config(plan: &NodePlan, shards: u16) -> Config {
         poll_ms: plan.poll_ms,
         pump_lease_ms: plan.pump_lease_ms,
         flight_ms: plan.flight_ms,
-        pacing: if drawn % 3 == 0 { Pacing::Thrifty } else { Pacing::Punctual },
+        pacing: if drawn.is_multiple_of(3) { Pacing::Thrifty } else { Pacing::Punctual },
         gap_ms: drawn % 21,
         reserve_max: plan.reserve_max,
         reserve_bytes: plan.reserve_bytes,

@@ -39,9 +39,8 @@ struct Course {
     /// The last commands, each of which may come again.
     past: VecDeque<Command>,
     held: Vec<(JobId, Fence)>,
-    /// Whether the queue has a gate at times, and whether it has one.
-    gates: bool,
-    gated: bool,
+    /// Whether the queue has a gate, if it has one at times.
+    gated: Option<bool>,
 }
 
 #[test]
@@ -166,8 +165,7 @@ fn sequence(seed: u64, with: &mut RedisStore, without: &mut RedisStore) -> Resul
         expires: seed.is_multiple_of(2),
         past: VecDeque::new(),
         held: Vec::new(),
-        gates: seed % 4 == 1,
-        gated: false,
+        gated: (seed % 4 == 1).then_some(false),
     };
     for store in [&mut *with, &mut *without] {
         store.clear();
@@ -219,9 +217,12 @@ impl Course {
         if self.random.number(0..=30) == 0 {
             return Some(Damage::Unnamed);
         }
-        let changes = self.gates && self.random.number(0..=if self.gated { 3 } else { 30 }) == 0;
-        self.gated ^= changes;
-        changes.then(|| Damage::Gate { gate: self.gated.then(|| "flow".to_owned()) })
+        let gated = self.gated?;
+        if self.random.number(0..=if gated { 3 } else { 30 }) > 0 {
+            return None;
+        }
+        self.gated = Some(!gated);
+        Some(Damage::Gate { gate: (!gated).then(|| "flow".to_owned()) })
     }
 
     fn session(&mut self, verb: char) -> Session {
