@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use delayline_core::wire::Value;
 use delayline_core::{Keyspace, Prefix, QueueName, Shards};
-use delayline_tokio::Client;
+use delayline_tokio::{Client, Pacing};
 
 use super::usage;
 use crate::{Connection, Flavour, Options as Server, RedisServer};
@@ -53,8 +53,13 @@ impl Bed {
 
     /// A client of a deployment in which there is nothing yet.
     pub(super) async fn fresh_client(&mut self) -> Client {
+        self.fresh_client_that_paces(Pacing::Punctual).await
+    }
+
+    /// The same, with what waits for company there.
+    pub(super) async fn fresh_client_that_paces(&mut self, pacing: Pacing) -> Client {
         self.meter.ask(&["FLUSHALL", "SYNC"]);
-        self.client().await
+        Client::builder().pacing(pacing).connect(&self.server.url()).await.expect("a client")
     }
 
     /// One more client.

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use delayline_tokio::{Context, Queue, Worker};
+use delayline_tokio::{Context, Pacing, Queue, Worker};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -15,7 +15,8 @@ const DELAY: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(60);
 const SLOTS: u16 = 100;
 
-/// Jobs that are published at a steady rate, each due half a second later, and a worker that waits for them.
+/// Jobs that are published at a steady rate, each due half a second later, and a worker that waits for them; punctual and
+/// thrifty.
 pub struct Pace {
     /// How many jobs a second, each to be measured for as long as the fastest takes.
     pub rates: Vec<usize>,
@@ -27,21 +28,27 @@ impl Rounds for Pace {
     }
 
     fn round(&mut self, bed: &mut Bed, round: usize, jobs: usize) -> Vec<Sample> {
-        let turns = self.rates.len();
+        let cases = self.rates.iter().flat_map(|&rate| [(rate, Pacing::Punctual), (rate, Pacing::Thrifty)]);
+        let asked: Vec<_> = cases.collect();
+        let turns = asked.len();
         let fastest = self.rates.iter().copied().max().unwrap_or(1);
         let mut cases: Vec<Vec<Sample>> = vec![Vec::new(); turns];
         for turn in 0..turns {
             let at = (turn + round) % turns;
-            let rate = self.rates[at];
-            let figures = block_on(steady(bed, rate, (jobs * rate).div_ceil(fastest)));
-            cases[at] = found(&format!("{rate} jobs/s"), &Base::None, &figures);
+            let (rate, pacing) = asked[at];
+            let figures = block_on(steady(bed, rate, pacing, (jobs * rate).div_ceil(fastest)));
+            let punctual = format!("{rate} jobs/s");
+            cases[at] = match pacing {
+                Pacing::Punctual => found(&punctual, &Base::None, &figures),
+                Pacing::Thrifty => found(&format!("{punctual}, thrifty"), &Base::Case(punctual), &figures),
+            };
         }
         cases.concat()
     }
 }
 
-async fn steady(bed: &mut Bed, rate: usize, jobs: usize) -> Vec<(&'static str, f64)> {
-    let client = bed.fresh_client().await;
+async fn steady(bed: &mut Bed, rate: usize, pacing: Pacing, jobs: usize) -> Vec<(&'static str, f64)> {
+    let client = bed.fresh_client_that_paces(pacing).await;
     let queue = client.bytes("paced").expect("a name");
     let (began, mut begins) = unbounded_channel();
     let worker = Worker::new(&client).concurrency(SLOTS).queue(&queue, move |job: Context| {

@@ -66,6 +66,9 @@ fn what_is_paced_is_late_by_something() {
         assert!(0.0 < p50 && p50 <= p99 && p99 <= max, "{report}");
         assert!(value(&report, case, "calls a job") > 5.0, "a job at a time is no batch:\n{report}");
     }
+    let [punctual, thrifty] =
+        ["100 jobs/s", "100 jobs/s, thrifty"].map(|case| value(&report, case, "scripts a job"));
+    assert!(thrifty <= punctual, "{report}");
 }
 
 #[test]
