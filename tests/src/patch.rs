@@ -99,6 +99,18 @@ const PATCHES: &[Patch] = &[
     ),
     patch(Bug::EndlessLease, 3, "local LATE_LEASE_MS = 172800000", "local LATE_LEASE_MS = 4503599627370496"),
     patch(Bug::EarlyPromotion, 1, "if due > now then return ids", "if due > now + 1 then return ids"),
+    patch(
+        Bug::EarlyPromotion,
+        1,
+        "pcall('ZRANGEBYSCORE', KEYS[5], '-inf', now_text,",
+        "pcall('ZRANGEBYSCORE', KEYS[5], '-inf', format('%.0f', now_text + 1),",
+    ),
+    patch(
+        Bug::EarlyPromotion,
+        1,
+        "head[2 * n + 2] <= now_text do",
+        "head[2 * n + 2] <= format('%.0f', now_text + 1) do",
+    ),
     patch(Bug::LeaseForgotten, 1, "enters('leased', job.id, lease_end)", ""),
     patch(Bug::LostCounter, 10, "    vanishes(id, s)\n    count('expired', 1)\n", "    vanishes(id, s)\n"),
     patch(Bug::UnboundedMove, 1, "= first_due(want)", "= first_due(-1)"),

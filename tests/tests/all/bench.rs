@@ -67,8 +67,8 @@ fn what_is_paced_is_late_by_something() {
         assert!(value(&report, case, "calls a job") > 5.0, "a job at a time is no batch:\n{report}");
     }
     let [punctual, thrifty] =
-        ["100 jobs/s", "100 jobs/s, thrifty"].map(|case| value(&report, case, "scripts a job"));
-    assert!(thrifty <= punctual, "{report}");
+        ["100 jobs/s", "100 jobs/s, thrifty"].map(|case| value(&report, case, "calls a job"));
+    assert!(thrifty <= 1.1 * punctual, "{report}");
 }
 
 #[test]

@@ -202,7 +202,7 @@ impl Course {
         let command = match self.random.number(0..=19) {
             7..=12 => self.reserve(),
             13..=17 if !self.held.is_empty() => self.settle(),
-            6 if !self.held.is_empty() => self.extend(),
+            5..=6 if !self.held.is_empty() => self.extend(),
             18 => Command::Tend { queue: queue(), limit: 256, forward: None },
             19 => self.configure(),
             _ => self.publish(),

@@ -270,7 +270,8 @@ impl World {
             }
             // A server makes `meta` of what is left beside the key, and so a queue of nothing.
             // And what was counted last is what a server counts when it next looks.
-            7 if self.there.contains(&queue) && !self.lost_count => {
+            // And no script mends a queue that has a gate.
+            7 if self.there.contains(&queue) && !self.lost_count && self.gated.as_ref() != Some(&queue) => {
                 let key = *self.random.pick(&Key::ALL);
                 self.foreign = Some(queue);
                 self.had_foreign = true;

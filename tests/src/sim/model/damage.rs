@@ -50,6 +50,7 @@ impl Ledger {
 
     /// Somebody took names away from an index.
     pub(in crate::sim) fn spoil_names(&mut self) {
+        self.names_lost = self.latest;
         self.queues.values_mut().for_each(|queue| queue.named = false);
     }
 

@@ -10,6 +10,9 @@ use super::{Checked, Instance, Key, Phase, Violation, Witness, ensure, key_of};
 use crate::sim::marks::Marks;
 use crate::sim::names;
 
+/// A lane writes the name of its queue again in another minute.
+const NAMED_MS: u64 = 60_000;
+
 pub(super) const DEFAULT_ATTEMPTS: u16 = 10;
 
 /// What the store must hold, command by command. A failover takes it back to an earlier state.
@@ -29,6 +32,8 @@ pub(in crate::sim) struct Ledger {
     pub(in crate::sim) births: u64,
     /// The latest that Redis's clock ever showed: what ends by then may have ended.
     pub(super) latest: UnixMs,
+    /// The same, when somebody last took names away from an index.
+    pub(super) names_lost: UnixMs,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -398,10 +403,11 @@ impl Ledger {
             (PublishOutcome::Full, _) => return Ok(()),
         }
         *self.accepted.entry(instance).or_default() += 1;
+        let is_named_again = now.floor_ms() >= self.names_lost + NAMED_MS;
         let queue = self.queue_mut(queue);
         let newborn = !std::mem::replace(&mut queue.born, true);
         queue.counts.published += 1;
-        queue.named = true;
+        queue.named |= newborn || is_named_again;
         self.births += u64::from(newborn);
         let job = Job {
             phase: Phase::Waiting { due: entry.due.counted_from(now) },

@@ -170,7 +170,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// What was published to or tended is in the index of its shard, whatever that lost before.
+    /// What was tended, or published to a minute after names were lost, is in the index of its shard.
     fn check_named(&self, dump: &Dump, queue: usize) -> Checked {
         let name = names::queue(queue);
         let keys = self.keys.queue_keys(&name);
