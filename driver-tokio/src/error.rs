@@ -167,10 +167,7 @@ pub enum Error {
         full: Full,
     },
     /// Newer clients keep more of the queue than this one knows: there is a gate. Nothing was done.
-    #[error(
-        "queue {queue} needs a newer client than this one, which does not know its gate {gate:?}: update; if nobody set it, \
-         remove the field gate of its key meta"
-    )]
+    #[error("{}", gated(queue, gate))]
     Gated {
         /// Which queue.
         queue: QueueName,
@@ -178,10 +175,7 @@ pub enum Error {
         gate: String,
     },
     /// On a Redis Cluster, the queue would forward to a key of another slot, which no script could write. Nothing changed.
-    #[error(
-        "queue {queue} cannot forward to {forward}: a Redis Cluster keeps that in another slot than the queue; begin its name \
-         with the hash tag of the queue's keys, which `redis-cli --scan --pattern '*:{queue}:meta'` shows in braces"
-    )]
+    #[error("{}", other_slot(queue, forward))]
     OtherSlot {
         /// Which queue.
         queue: QueueName,
@@ -227,6 +221,14 @@ impl From<TooLarge> for Error {
 
 fn queue_full(queue: &QueueName, full: &Full) -> Fault {
     Fault::QueueFull { queue: queue.clone(), full: *full }
+}
+
+fn gated(queue: &QueueName, gate: &str) -> Fault {
+    Fault::Gated { queue: queue.clone(), gate: gate.to_owned() }
+}
+
+fn other_slot(queue: &QueueName, forward: &Forward) -> Fault {
+    Fault::OtherSlot { queue: queue.clone(), forward: forward.clone() }
 }
 
 fn not_sent(address: &str, why: Option<Refusal>, detail: Option<&str>) -> String {

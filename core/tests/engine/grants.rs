@@ -1,28 +1,11 @@
 //! What becomes of grants: handed out, too late, or too dear.
 
 use delayline_core::{
-    Answer, Command, Compression, Config, Credit, Engine, Event, Fence, Grant, Held, Identity, Millis, Phase,
-    Reason, Record, Reply, Settlement, State, Subscription, Take, Ticket, Token, UnixMicros, UnixMs, Verdict,
+    Answer, Command, Config, Credit, Engine, Event, Fence, Held, Identity, Millis, Reply, Settlement,
+    Subscription, Take, Ticket, Token, UnixMicros, UnixMs, Verdict,
 };
 
-const START_MS: u64 = 1_760_000_000_000;
-
-fn grant(name: &str) -> Grant {
-    let record = Record::default().encode(Compression::Off).unwrap().to_bytes();
-    let state = State {
-        phase: Phase::Leased,
-        fence: Fence(7),
-        attempts: 1,
-        verdict: None,
-        max: 10,
-        deliveries: 1,
-        flags: 0,
-        due: UnixMs(START_MS),
-        extension: String::new(),
-        reason: Reason::default(),
-    };
-    Grant { id: name.parse().unwrap(), due: UnixMs(START_MS), record, state }
-}
+use crate::grant::{START_MS, grant};
 
 fn granted(names: &[&str], lease_ms: u64) -> Reply {
     Reply::Granted {

@@ -2,34 +2,17 @@
 
 use delayline_core::wire::LAYOUT;
 use delayline_core::{
-    Ask, Command, Compression, Config, Credit, Due, Engine, Event, Fence, Grant, Held, Identity, Lease,
-    Millis, NewJob, Pacing, Phase, QueueName, Reason, Record, Reply, Request, SettleOutcome, State,
-    Subscription, Ticket, Token, UnixMicros, UnixMs, Verdict, Wakeup,
+    Ask, Command, Config, Credit, Due, Engine, Event, Fence, Grant, Held, Identity, Lease, Millis, NewJob,
+    Pacing, QueueName, Reply, Request, SettleOutcome, Subscription, Ticket, Token, UnixMicros, UnixMs,
+    Verdict, Wakeup,
 };
 
-const START_MS: u64 = 1_760_000_000_000;
+use crate::grant::{START_MS, grant};
+
 const GAP_MS: u64 = 5;
 
 fn queue() -> QueueName {
     "orders".parse().unwrap()
-}
-
-fn grant(number: u64) -> Grant {
-    let record = Record::default().encode(Compression::Off).unwrap().to_bytes();
-    let due = UnixMs(START_MS);
-    let state = State {
-        phase: Phase::Leased,
-        fence: Fence(7),
-        attempts: 1,
-        verdict: None,
-        max: 10,
-        deliveries: 1,
-        flags: 0,
-        due,
-        extension: String::new(),
-        reason: Reason::default(),
-    };
-    Grant { id: format!("job-{number}").parse().unwrap(), due, record, state }
 }
 
 /// An engine whose every round trip is answered at once.
@@ -81,7 +64,8 @@ impl Rig {
         let time = UnixMicros((START_MS + self.now) * 1_000);
         match command {
             Command::Reserve { count, .. } => {
-                let jobs: Vec<Grant> = (0..self.due.min(u64::from(*count))).map(grant).collect();
+                let jobs: Vec<Grant> =
+                    (0..self.due.min(u64::from(*count))).map(|n| grant(&format!("job-{n}"))).collect();
                 self.due -= jobs.len() as u64;
                 Reply::Granted {
                     time,

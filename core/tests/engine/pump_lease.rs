@@ -6,7 +6,8 @@ use delayline_core::{
     UnixMicros, UnixMs, Wakeup,
 };
 
-const START_MS: u64 = 1_760_000_000_000;
+use crate::grant::START_MS;
+
 const LEASE_MS: u64 = 30_000;
 
 /// An engine, and a store where it alone stands for the lease.

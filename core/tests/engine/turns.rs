@@ -4,33 +4,14 @@ use std::collections::BTreeMap;
 
 use delayline_core::wire::LAYOUT;
 use delayline_core::{
-    Command, Compression, Config, Credit, Engine, Event, Fence, Grant, Held, Identity, Millis, Phase,
-    QueueName, Reason, Record, Reply, SettleOutcome, State, Subscription, UnixMicros, UnixMs, Verdict,
-    Wakeup,
+    Command, Config, Credit, Engine, Event, Fence, Grant, Held, Identity, Millis, QueueName, Reply,
+    SettleOutcome, Subscription, UnixMicros, UnixMs, Verdict, Wakeup,
 };
 
-const START_MS: u64 = 1_760_000_000_000;
+use crate::grant::{START_MS, grant};
 
 fn name(number: usize) -> QueueName {
     format!("q{number}").parse().unwrap()
-}
-
-fn grant(number: u64) -> Grant {
-    let record = Record::default().encode(Compression::Off).unwrap().to_bytes();
-    let due = UnixMs(START_MS);
-    let state = State {
-        phase: Phase::Leased,
-        fence: Fence(7),
-        attempts: 1,
-        verdict: None,
-        max: 10,
-        deliveries: 1,
-        flags: 0,
-        due,
-        extension: String::new(),
-        reason: Reason::default(),
-    };
-    Grant { id: format!("job-{number}").parse().unwrap(), due, record, state }
 }
 
 /// A worker and its queues: round trips take a millisecond, and so long every job.
@@ -70,8 +51,9 @@ impl Rig {
         match command {
             Command::Reserve { queue, count, .. } => {
                 let left = self.left.get_mut(queue).unwrap();
-                let jobs: Vec<Grant> =
-                    (0..(*left).min(u64::from(*count))).map(|n| grant(self.granted + n)).collect();
+                let jobs: Vec<Grant> = (0..(*left).min(u64::from(*count)))
+                    .map(|n| grant(&format!("job-{}", self.granted + n)))
+                    .collect();
                 *left -= jobs.len() as u64;
                 self.granted += jobs.len() as u64;
                 self.reserves.push((self.now, queue.clone(), jobs.len()));

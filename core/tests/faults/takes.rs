@@ -30,6 +30,8 @@ fn while_redis_is_away_each_take_says_so_whenever_it_began() {
     }
     take(&mut bed, 10, of(&["orders", "mails"], 2_000));
     bed.pass(2_000);
+    assert_eq!(bed.answer(0, 10), None, "a part of the first millisecond was over");
+    bed.pass(1);
     for token in 0..=10 {
         let (_, answer) = bed.answer(0, token).expect("an answer");
         assert!(is_not_sent(&answer, Some(Refusal::NotConnected)), "take {token}: {answer:?}");
@@ -63,7 +65,7 @@ fn a_take_of_which_one_queue_answered_brings_nothing() {
     });
     take(&mut bed, 1, of(&["orders", "mails"], 2_000));
     take(&mut bed, 2, of(&["mails"], 2_000));
-    bed.pass(2_000);
+    bed.pass(2_001);
     assert_eq!(bed.answer(0, 1).map(|(_, answer)| answer), Some(Ok(Answer::Taken(Vec::new()))));
     let (_, answer) = bed.answer(0, 2).expect("an answer");
     assert!(is_not_sent(&answer, Some(Refusal::Unavailable)), "{answer:?}");

@@ -156,7 +156,7 @@ async fn a_take_waits_for_a_job_and_one_that_is_dropped_gives_it_back(client: Cl
     }
     let begun = Instant::now();
     assert_eq!(queue.take().wait(Duration::from_millis(200)).await.unwrap(), []);
-    assert!(begun.elapsed() >= Duration::from_millis(199));
+    assert!(begun.elapsed() >= Duration::from_millis(200));
 }
 
 trait IntoFutureOf: IntoFuture + Sized {

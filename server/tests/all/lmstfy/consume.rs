@@ -149,8 +149,7 @@ async fn a_poll_ends_when_a_job_comes_or_its_time_is_over() {
     let lmstfy = Lmstfy::start().await;
     let begun = Instant::now();
     lmstfy.ask("GET", "/api/ns/q,r?timeout=1", "").await.is_json(404, NO_JOB);
-    // An engine counts whole milliseconds: of the first a part is over.
-    assert!(begun.elapsed() >= Duration::from_millis(999));
+    assert!(begun.elapsed() >= Duration::from_secs(1));
     let path = "/api/ns/q,r?timeout=4294967295";
     let (job, _) = tokio::join!(lmstfy.ask("GET", path, ""), lmstfy.publish("/api/ns/r", "x"));
     assert_eq!((job.status, &job.json()["queue"]), (200, &json!("r")));
